@@ -1,0 +1,47 @@
+# Every target sets up what it needs: Python >= 3.11, pip and make are all a machine has to have.
+# `.venv/.stamp` is as new as the locks, so a re-run installs nothing.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint types unit prove conform format lock clean
+
+help: ## say what the targets are
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
+
+setup: $(STAMP) ## make the virtual environment (the other targets do it by themselves)
+
+$(STAMP): requirements.lock requirements-bootstrap.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bootstrap.lock
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: lint types unit ## everything CI runs
+
+lint: $(STAMP) ## ruff: format and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP) ## the strict type checker
+	$(BIN)/mypy
+
+unit: $(STAMP) ## the tests, on all cores
+	$(BIN)/pytest -n auto
+
+conform: $(STAMP) ## start our own server and judge it, clause by clause
+	$(BIN)/counterfoil conform
+
+format: $(STAMP) ## rewrite the code in the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(STAMP) ## compile the hash-locked requirements anew
+	$(BIN)/python tools/lock.py
+
+clean: ## remove the virtual environment and every cache
+	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache

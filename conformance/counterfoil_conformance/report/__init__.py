@@ -1,0 +1,1 @@
+"""From events to verdicts to pages: one stream of typed events feeds every reporter."""
