@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types unit prove conform format lock clean
+.PHONY: help setup test lint types unit prove conform format lock docs clean
 
 help: ## say what the targets are
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -42,6 +42,9 @@ format: $(STAMP) ## rewrite the code in the project's format
 
 lock: $(STAMP) ## compile the hash-locked requirements anew
 	$(BIN)/python tools/lock.py
+
+docs: $(STAMP) ## write the generated pages anew
+	$(BIN)/python tools/generate_docs.py
 
 clean: ## remove the virtual environment and every cache
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
