@@ -104,10 +104,16 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """This profile, or `--only`, leaves the clause out; `why` names what would run it."""
+    """The run leaves the clause out; `why` names what would run it.
+
+    `applies` is False where the clause speaks of a configuration that the target does not have (A4
+    of `max_queue <= 0`, H6 of `async_enabled = false`): then nothing about the target stays open,
+    and the run can be conclusive without it.
+    """
 
     clause: str
     why: str
+    applies: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class ClauseVerdict:
     seconds: float = 0.0
     witnesses: int = 0
     declared: bool = False
+    applies: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """The row of the published schema."""
@@ -67,6 +68,7 @@ class ClauseVerdict:
             "seconds": round(self.seconds, 3),
             "witnesses": self.witnesses,
             "declared": self.declared,
+            "applies": self.applies,
         }
 
 
@@ -79,6 +81,7 @@ class Docket:
         self._witnesses: Counter[str] = Counter()
         self._seconds: Counter[str] = Counter()
         self._notes: dict[str, dict[type, str]] = defaultdict(dict)
+        self._inapplicable: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         """Read one event."""
@@ -90,13 +93,12 @@ class Docket:
             case CheckEnded(_, clauses, seconds):
                 for clause in clauses:
                     self._seconds[clause] += seconds  # type: ignore[assignment]
-            case (
-                Declared(clause, why)
-                | Untestable(clause, why)
-                | Undecided(clause, why)
-                | NotRun(clause, why)
-            ):
+            case Declared(clause, why) | Untestable(clause, why) | Undecided(clause, why):
                 self._notes[clause].setdefault(type(event), why)
+            case NotRun(clause, why, applies):
+                self._notes[clause].setdefault(NotRun, why)
+                if not applies:
+                    self._inapplicable.add(clause)
             case HarnessFault(why, clauses):
                 for clause in clauses:
                     self._notes[clause].setdefault(HarnessFault, why)
@@ -139,6 +141,7 @@ class Docket:
             float(self._seconds[id_]),
             seen,
             Declared in notes,
+            id_ not in self._inapplicable,
         )
 
 
@@ -167,7 +170,11 @@ def exit_code(
         return 1
     if any(row.verdict is Verdict.ERROR for row in rows):
         return 3
-    decided = (Verdict.PASS, Verdict.WARN)
-    if not allow_untestable and any(r.clause in core and r.verdict not in decided for r in rows):
-        return 4
-    return 0
+    return 4 if not allow_untestable and any(_left_open(row, core) for row in rows) else 0
+
+
+def _left_open(row: ClauseVerdict, core: Collection[str]) -> bool:
+    """Whether a clause that a conclusive run must decide was not decided."""
+    if row.clause not in core or row.verdict in (Verdict.PASS, Verdict.WARN):
+        return False
+    return row.applies or row.verdict is not Verdict.NOT_RUN

@@ -83,6 +83,12 @@ def test_exit_0_needs_every_core_clause_exercised():
     assert code(Witnessed("S4"), allow_untestable=True) == 0
 
 
+def test_a_core_clause_about_another_configuration_leaves_nothing_open():
+    apart = NotRun("W2", "speaks of another configuration", applies=False)
+    assert code(Witnessed("S4"), apart) == 0
+    assert code(Witnessed("S4"), NotRun("W2", "--profile full runs it")) == 4
+
+
 def test_exit_1_is_a_broken_must_and_with_strict_a_broken_should():
     assert code(*EXERCISED, Finding("S4", "overwritten")) == 1
     assert code(*EXERCISED, Finding("A9", "guessable")) == 0
