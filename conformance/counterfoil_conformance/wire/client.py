@@ -34,7 +34,7 @@ POOL_SIZE: Final = 32
 
 
 class _Default:
-    """"The target's own token": None means no token at all."""
+    """ "The target's own token": None means no token at all."""
 
 
 DEFAULT: Final = _Default()

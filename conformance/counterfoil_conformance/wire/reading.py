@@ -47,6 +47,12 @@ class Reading:
     state: str | None
     reply: dict[str, Any] | None
     faults: tuple[Fault, ...]
+    answer: Answer
+
+    @property
+    def terminal(self) -> bool:
+        """Whether it shows the job ended."""
+        return self.state in ("done", "failed", "timeout") or self.outcome is Outcome.READY
 
 
 def read(route: Route, answer: Answer, job_id: str = "", adapter: Adapter | None = None) -> Reading:
@@ -54,7 +60,7 @@ def read(route: Route, answer: Answer, job_id: str = "", adapter: Adapter | None
     known = forms_of(route).get(answer.status) if answer.ok else None
     body = unwrapped(answer.json, adapter or Adapter())
     if known is None:
-        return Reading(None, body, None, None, ())
+        return Reading(None, body, None, None, (), answer)
     outcome, form = known
     faults = list(_field_faults(form, body, job_id))
     faults += [
@@ -65,7 +71,7 @@ def read(route: Route, answer: Answer, job_id: str = "", adapter: Adapter | None
     state = _state(outcome, body)
     if outcome is Outcome.FOUND:
         faults += _mix_faults(state, body)
-    return Reading(outcome, body, state, _reply(outcome, body, state), tuple(faults))
+    return Reading(outcome, body, state, _reply(outcome, body, state), tuple(faults), answer)
 
 
 def unwrapped(value: Any, adapter: Adapter) -> Any:

@@ -124,6 +124,7 @@ class Session:
         self.lag = _Lag()
         self.max_queue: int | None = target.limits.max_queue
         self.lost_submits = 0
+        self.process: Any = None
         self._publish = publish
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
         self._worst_trip_us = 0
@@ -194,9 +195,7 @@ class Session:
         shown = tuple(answers)
         came = actual or (shown[-1].say() if shown else "")
         curl = tuple(dict.fromkeys(answer.request.curl() for answer in shown))
-        self._publish(
-            Finding(clause, why, allowed, came, should, self.repro(clause), curl, check)
-        )
+        self._publish(Finding(clause, why, allowed, came, should, self.repro(clause), curl, check))
 
     def repro(self, clause: str) -> str:
         """The command that runs the checks of one clause again."""
@@ -279,7 +278,9 @@ class Session:
 
     # The ledger's calls
 
-    def compose(self, kind: str, *, named: bool = True, nonce: str = "") -> tuple[bytes, str | None]:
+    def compose(
+        self, kind: str, *, named: bool = True, nonce: str = ""
+    ) -> tuple[bytes, str | None]:
         """A body of the target file as bytes, with a `req_id` of its own; and that `req_id`."""
         text = getattr(self.target.bodies, kind)
         assert text is not None, kind
@@ -414,12 +415,17 @@ class Session:
         return await self.send("POST", "/infer", body=body, may_5xx=True, timeout_s=timeout_s)
 
     async def _get(
-        self, route: Route, job: Job | str, path: str, conn: Connection | None, limit_s: float | None
+        self,
+        route: Route,
+        job: Job | str,
+        path: str,
+        conn: Connection | None,
+        limit_s: float | None,
     ) -> tuple[Answer, Reading]:
         request = self.client.request("GET", path)
         answer = await self.client.send(request, conn=conn, timeout_s=limit_s)
         self.look_at(answer)
-        reading = read(route, answer, _id(job), self.target.adapter, answer_of=answer)
+        reading = read(route, answer, _id(job), self.target.adapter)
         self.report(reading.faults, answer)
         self._learn(_id(job), answer, reading)
         return answer, reading
@@ -545,6 +551,12 @@ class Session:
             done.append(self.submitted(answer, kind, text, task_id))
             conn.close()
         return done
+
+    def forget(self) -> None:
+        """Drop the history so far: others were still using the target."""
+        self.history.clear()
+        self.answers.clear()
+        self.jobs.clear()
 
     async def aclose(self) -> None:
         """Close every connection."""

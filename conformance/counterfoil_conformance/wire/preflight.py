@@ -1,0 +1,134 @@
+"""Before the first check: is the target there, is it idle, and is it the one the file describes?
+
+A target that cannot be reached is one line and exit code 3. Then a burst of slow jobs fills the
+queue: how many were admitted is the capacity, and the 429 says the bound in words. Three numbers,
+the configured bound, the one in the text and the observed one, should agree; which two do tells
+whose mistake it is:
+
+- text and capacity agree, the file does not: the file describes another target (exit 3);
+- file and capacity agree, the text does not: the text is wrong (H4);
+- file and text agree, the capacity does not: left to the judge (A2, A3), once the target has had
+  time to finish what others left in its queue.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from counterfoil_conformance.errors import HarnessError
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.session import Session, Submitted
+
+__all__ = ["Learned", "learn_bound", "reach"]
+
+REACH_S: Final = 4.5
+PROBE_ID: Final = "job_counterfoil_was_never_issued"
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the preflight found: the bound to judge by, if any."""
+
+    max_queue: int | None
+
+
+async def reach(session: Session) -> None:
+    """Get an HTTP answer, or say in one line that there is none.
+
+    Raises:
+        HarnessError: nothing answers, or what answers is not HTTP.
+    """
+    base = session.target.base_url
+    deadline_us = now_us() + int(REACH_S * 1e6)
+    while True:
+        left_s = (deadline_us - now_us()) / 1e6
+        conn = await session.client.connect(max(left_s, 0.1))
+        if isinstance(conn, Connection):
+            break
+        if now_us() + 300_000 > deadline_us:
+            raise HarnessError(f"cannot reach {base}: {conn}")
+        await asyncio.sleep(0.2)
+    request = session.client.request("GET", f"{session.target.prefix}/jobs/{PROBE_ID}")
+    left_s = max((deadline_us - now_us()) / 1e6, 0.5)
+    answer = await session.client.send(request, conn=conn, timeout_s=left_s)
+    conn.close()
+    if answer.trouble in ("timeout", "garbage", "closed", "reset", "truncated", "too big"):
+        raise HarnessError(f"{base} gives no HTTP answer: {answer.say()}")
+    if answer.status == 401 and session.target.token:
+        raise HarnessError(f"{base} refuses the token of the target file (401)")
+    if answer.status == 401:
+        raise HarnessError(f"{base} wants a token, and the target file has none (401)")
+    for _ in range(8):  # the first round trips, for every timing verdict to come
+        await session.status(PROBE_ID)
+
+
+async def learn_bound(session: Session) -> Learned:
+    """Fill the queue once it is idle and compare the three bounds.
+
+    Raises:
+        HarnessError: the target file describes another target.
+    """
+    target = session.target
+    told = target.limits.max_queue
+    if not target.has("bodies.slow") or not target.exclusive or (told is not None and told <= 0):
+        return Learned(told)
+    patience_us = now_us() + int((10 + (target.limits.timeout_ms or 0) / 1000) * 1e6)
+    while True:
+        sent, certain = await _fill(session, told)
+        capacity = sum(one.job is not None for one in sent)
+        full = next((one.answer for one in sent if one.refused), None)
+        await session.settle()
+        said = bound_in(full)
+        expected = told if told is not None else said
+        short = full is not None and expected is not None and capacity < expected
+        if not short or not certain or now_us() > patience_us:
+            break
+        # Somebody's jobs are still in there: nothing of this attempt may be held against it.
+        session.forget()
+        await asyncio.sleep(0.5)
+    return _compare(session, told, said, capacity if certain else None, full)
+
+
+async def _fill(session: Session, told: int | None) -> tuple[list[Submitted], bool]:
+    """Submit slow jobs until one is refused; and whether none can have ended meanwhile."""
+    started = now_us()
+    slow_us = (session.target.bodies.slow_ms or 0) * 1000
+    if told is not None and told <= 40:
+        sent = await session.burst("slow", told + 2, padding=0)
+    else:
+        sent = []
+        while len(sent) < 300 and not (sent and sent[-1].refused):
+            sent += await session.burst("slow", 1 + len(sent) // 2, padding=0)
+    return sent, slow_us == 0 or now_us() - started < slow_us * 3 // 4
+
+
+def bound_in(full: Answer | None) -> int | None:
+    """The bound that a 429 speaks of, if its error names exactly one number."""
+    numbers = re.findall(r"\d+", str(full.field("error"))) if full is not None else []
+    return int(numbers[0]) if len(numbers) == 1 else None
+
+
+def _compare(
+    session: Session,
+    told: int | None,
+    said: int | None,
+    capacity: int | None,
+    full: Answer | None,
+) -> Learned:
+    if full is None or said is None or capacity is None:
+        return Learned(told if told is not None else said)
+    if told is not None and said != told and capacity != told:
+        raise HarnessError(
+            f"limits.max_queue = {told} in the target file, but the target says {said} and "
+            f"admitted {capacity}: is this the server that the file describes?"
+        )
+    if said != capacity and told != said:
+        session.find(
+            "H4",
+            f"the 429 speaks of {said}, and {capacity} jobs were admitted",
+            allowed=f"an error that contains {capacity}",
+            answers=(full,),
+        )
+    return Learned(told if told is not None else capacity)

@@ -1,0 +1,123 @@
+"""Which checks run beside which: places in the queue are the currency.
+
+Three kinds of checks share one target. Those that take no place run at any time, a few side by side.
+Those that take k places run together while places last. Those that count places have the queue to
+themselves: they begin when every job we know of is terminal, and nobody else submits meanwhile.
+The places lent out at once are bounded by `max_queue` and by `max_completed` (a job that ends must
+not be evicted before its check has read it), so a small target simply runs them one after another.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from counterfoil_conformance.errors import HarnessError, Violation
+from counterfoil_conformance.report.events import CheckEnded, CheckStarted, HarnessFault
+from counterfoil_conformance.run import Publish
+from counterfoil_conformance.wire.registry import ALL, Check, Context
+from counterfoil_conformance.wire.session import CURRENT_CHECK, TargetGone
+
+__all__ = ["Places", "run_checks"]
+
+_PASSIVE_AT_ONCE: Final = 4
+_SHARED_AT_MOST: Final = 4
+
+
+class Places:
+    """A weighted semaphore, first come first served, so that a large demand is not starved."""
+
+    def __init__(self, total: int) -> None:
+        self.total = max(1, total)
+        self._free = self.total
+        self._queue: list[tuple[int, asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def taken(self, wanted: int) -> AsyncIterator[None]:
+        """Hold `wanted` places (ALL, or more than there are: every one)."""
+        count = self.total if wanted == ALL else min(wanted, self.total)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((count, turn))
+        self._serve()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._leave(count, turn)
+            raise
+        try:
+            yield
+        finally:
+            self._free += count
+            self._serve()
+
+    def _leave(self, count: int, turn: asyncio.Future[None]) -> None:
+        if (count, turn) in self._queue:
+            self._queue.remove((count, turn))
+        elif turn.done() and not turn.cancelled():
+            self._free += count
+        self._serve()
+
+    def _serve(self) -> None:
+        while self._queue and self._queue[0][0] <= self._free:
+            count, turn = self._queue.pop(0)
+            if not turn.done():
+                self._free -= count
+                turn.set_result(None)
+
+
+async def run_checks(
+    checks: Iterable[Check], ctx: Context, publish: Publish, settle: Callable[[], Awaitable[bool]]
+) -> None:
+    """Run all checks, each where it may.
+
+    Raises:
+        TargetGone: the target stopped answering; the checks that were not over are told to publish.
+    """
+    target = ctx.target.limits
+    bound = ctx.session.max_queue or 1
+    retained = target.max_completed if target.max_completed is not None else _SHARED_AT_MOST
+    places = Places(min(max(1, bound), max(1, retained), _SHARED_AT_MOST))
+    passive = asyncio.Semaphore(_PASSIVE_AT_ONCE)
+
+    async def one(check: Check) -> None:
+        if check.places == 0:
+            async with passive:
+                await _run(check, ctx, publish)
+            return
+        async with places.taken(check.places):
+            if check.places == ALL:
+                await settle()
+            await _run(check, ctx, publish)
+
+    ordered = sorted(checks, key=lambda c: (c.order, c.places != ALL))
+    tasks = [asyncio.create_task(one(check), name=check.name) for check in ordered]
+    try:
+        for task in asyncio.as_completed(tasks):
+            await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run(check: Check, ctx: Context, publish: Publish) -> None:
+    """Run one check; whatever it raises is the harness's fault, `Violation` and a gone target aside."""
+    CURRENT_CHECK.set(check.name)
+    publish(CheckStarted(check.name, check.clauses))
+    started = time.monotonic()
+    try:
+        await check.run(ctx)
+    except Violation as violation:
+        ctx.fail(violation.clause, violation.why)
+    except (TargetGone, HarnessError):
+        raise
+    except TimeoutError:
+        why = f"{check.name} did not end within {check.limit_s:g} s"
+        publish(HarnessFault(why, check.clauses))
+    except Exception as error:
+        why = f"{check.name}: {type(error).__name__}: {error}"
+        publish(HarnessFault(why, check.clauses))
+    finally:
+        ctx.session.flush()
+        publish(CheckEnded(check.name, check.clauses, time.monotonic() - started))
