@@ -1,9 +1,9 @@
 """What each answer of the ledger looks like over HTTP: allowed status, headers and body, as data.
 
-The law (`ledger`) says how an action may be answered; this table says how that answer is spelled on
-the wire. A route and an outcome lead to the one `Form` that is allowed. Every demand in a form names
-the clause it comes from, so that whoever reads an answer with this table knows what to say when it
-is not met; SHOULD parts are marked.
+The law (`ledger`) says how an action may be answered; this table says how that answer is spelled
+on the wire. A route and an outcome lead to the one `Form` that is allowed. Every demand in a form
+names the clause it comes from, so that whoever reads an answer with this table knows what to say
+when it is not met; SHOULD parts are marked.
 
 The trap: a form says nothing of fields it does not list. Clients ignore unknown fields, and so
 does every judge of an answer.

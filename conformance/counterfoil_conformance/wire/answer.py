@@ -126,7 +126,7 @@ class Answer:
         if self.trouble:
             return f"{self.trouble} ({self.detail})" if self.detail else self.trouble
         text = self.body[:300].decode("utf-8", "backslashreplace")
-        text = "".join(c if c.isprintable() else "\\x%02x" % ord(c) for c in text)
+        text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
         return f"{self.status} {text}{'...' if len(self.body) > 300 else ''}".rstrip()
 
 

@@ -1,9 +1,9 @@
 """Reading an answer: from HTTP back to what the ledger said, and what is wrong with the spelling.
 
-`read` takes an answer on one of the ledger's routes and the table of allowed forms (`spec.wire`) and
-returns a `Reading`: the reply in the vocabulary of recorded histories, and the faults of the answer
-taken alone (a missing field, a torn mix of state and error). Whether the reply contradicts another
-one is not decided here: that is the oracle's, on the recorded history.
+`read` takes an answer on one of the ledger's routes and the table of allowed forms (`spec.wire`)
+and returns a `Reading`: the reply in the vocabulary of recorded histories, and the faults of the
+answer taken alone (a missing field, a torn mix of state and error). Whether the reply contradicts
+another one is not decided here: that is the oracle's, on the recorded history.
 
 `Surface` faults hold for any answer whatever: 5xx and stack traces (E5), strict JSON (E9), content
 type (H13), headers that every answer should carry (H9).
@@ -114,7 +114,9 @@ def _state(outcome: Outcome, body: Any) -> str | None:
     return state if isinstance(state, str) and state in STATES else None
 
 
-def _reply(outcome: Outcome, body: Any, state: str | None) -> dict[str, Any] | None:
+def _reply(  # noqa: PLR0911 - a table of outcomes
+    outcome: Outcome, body: Any, state: str | None
+) -> dict[str, Any] | None:
     """The reply as recorded histories have it."""
     if not isinstance(body, dict) and outcome is not Outcome.NOT_FOUND:
         return None

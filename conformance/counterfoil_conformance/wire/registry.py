@@ -163,7 +163,7 @@ def check(
     """Register a check under its function's name; `clauses` are those it can decide."""
 
     def enter(function: CheckFunction) -> CheckFunction:
-        name = function.__name__  # type: ignore[attr-defined]
+        name = function.__name__
         assert name not in CHECKS, name
         sentence = (function.__doc__ or "").strip().split("\n")[0]
         CHECKS[name] = Check(

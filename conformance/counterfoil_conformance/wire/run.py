@@ -1,8 +1,8 @@
 """A run against a server over HTTP, from the first connection to the last verdict.
 
 Preflight, then every check where it may run (`schedule`), then the closing storm, then the whole
-recorded history goes to the judge. Findings, witnesses and what could not be looked at are published
-as events; verdicts are the docket's.
+recorded history goes to the judge. Findings, witnesses and what could not be looked at are
+published as events; verdicts are the docket's.
 
 The order matters in one respect: a target that dies midway must still get the verdicts of what was
 seen before, so its end is a `HarnessFault` for the clauses that are still open, and no exception.

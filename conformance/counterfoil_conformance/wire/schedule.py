@@ -1,10 +1,11 @@
 """Which checks run beside which: places in the queue are the currency.
 
-Three kinds of checks share one target. Those that take no place run at any time, a few side by side.
-Those that take k places run together while places last. Those that count places have the queue to
-themselves: they begin when every job we know of is terminal, and nobody else submits meanwhile.
-The places lent out at once are bounded by `max_queue` and by `max_completed` (a job that ends must
-not be evicted before its check has read it), so a small target simply runs them one after another.
+Three kinds of checks share one target. Those that take no place run at any time, a few side by
+side. Those that take k places run together while places last. Those that count places have the
+queue to themselves: they begin when every job we know of is terminal, and nobody else submits
+meanwhile. The places lent out at once are bounded by `max_queue` and by `max_completed` (a job
+that ends must not be evicted before its check has read it), so a small target simply runs them one
+after another.
 """
 
 import asyncio
@@ -102,7 +103,7 @@ async def run_checks(
 
 
 async def _run(check: Check, ctx: Context, publish: Publish) -> None:
-    """Run one check; whatever it raises is the harness's fault, `Violation` and a gone target aside."""
+    """Run one check; what it raises is the harness's fault (`Violation`, a gone target aside)."""
     CURRENT_CHECK.set(check.name)
     publish(CheckStarted(check.name, check.clauses))
     started = time.monotonic()

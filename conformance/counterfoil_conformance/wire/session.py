@@ -1,10 +1,10 @@
 """The contract as a typed API, every call of it recorded and every answer looked at.
 
-A check asks in the contract's own words (`submit`, `status`, `wait`, `result`) and gets a `Job` or a
-`Reading`; behind that every call lands in one history, with its interval, as an oracle `Call`, and
-every answer passes one hook that publishes what is wrong with it taken alone. So a fault is found
-wherever it turns up, not only by the check that was written for it; the history as a whole is judged
-at the end of the run.
+A check asks in the contract's own words (`submit`, `status`, `wait`, `result`) and gets a `Job` or
+a `Reading`; behind that every call lands in one history, with its interval, as an oracle `Call`,
+and every answer passes one hook that publishes what is wrong with it taken alone. So a fault is
+found wherever it turns up, not only by the check that was written for it; the history as a whole
+is judged at the end of the run.
 
 Any 202 to any request is recorded, also one that should not have been given: the place it took is
 real.
@@ -245,7 +245,7 @@ class Session:
         request = self.client.request(method, where, body=body, headers=headers, token=token)
         answer = await self.client.send(request, conn=conn, timeout_s=timeout_s)
         self.look_at(answer, may_5xx=may_5xx, json_route=json_route, may_fail=may_fail)
-        if method == "POST" and path.split("?")[0].rstrip("/") == "/jobs":
+        if method == "POST" and path.split("?", maxsplit=1)[0].rstrip("/") == "/jobs":
             self._admit(answer, "other", body or b"", None)
         return answer
 

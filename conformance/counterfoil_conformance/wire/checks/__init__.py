@@ -1,1 +1,1 @@
-"""The checks, one module per theme. Every module in here is imported by the run and registers its own."""
+"""The checks, one module per theme; the run imports every module in here."""
