@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from counterfoil_conformance.report.events import Declared, Undecided, Untestable
+from counterfoil_conformance.report.events import Declared, NotRun, Undecided, Untestable
 from counterfoil_conformance.run import Publish, RunOptions
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.session import Session
@@ -111,6 +111,10 @@ class Context:
         """The target (file) lacks what the clause needs: `lack` is the key, or a sentence."""
         why = f"needs `{lack}` in the target file" if " " not in lack else lack
         self._publish(Untestable(clause, why))
+
+    def inapplicable(self, clause: str, why: str) -> None:
+        """The clause speaks of a configuration that the target does not have."""
+        self._publish(NotRun(clause, why, applies=False))
 
     def undecided(self, clause: str, why: str) -> None:
         """What happened allows no conclusion."""

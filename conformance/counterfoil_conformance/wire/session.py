@@ -27,6 +27,7 @@ from counterfoil_conformance.report.events import Finding, Witnessed
 from counterfoil_conformance.run import DEFAULT_TOLERANCE_MS, Publish, RunOptions
 from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.client import DEFAULT, Client, Connection, _Default, encode
+from counterfoil_conformance.wire.laws import broken_laws
 from counterfoil_conformance.wire.reading import Fault, Reading, read, surface_faults
 from counterfoil_conformance.wire.target import Target
 from counterfoil_spec.ledger import Outcome
@@ -270,6 +271,8 @@ class Session:
         self._failures_in_a_row = 0
         if not (may_fail and answer.trouble):
             faults = list(surface_faults(answer, json_route=json_route, may_5xx=may_5xx))
+            if json_route:
+                faults += broken_laws(answer, self.target)
             self.report(faults, answer)
             blamed = {fault.clause for fault in faults}
             for clause in {"E5", "E9", "H9"} - blamed:
