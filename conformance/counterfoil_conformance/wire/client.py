@@ -124,13 +124,16 @@ class Connection:
         timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> Answer:
         """Read one answer to `request`, which was written by the caller at `call_us`."""
-        reading = _Reading(self, request, call_us)
+        reading = self._reading(request, call_us)
         answer = await reading.run(call_us + int(timeout_s * 1e6))
         self.used_us = answer.return_us
         if answer.closed or answer.trouble:
             self.closed = True
             self._writer.close()
         return answer
+
+    def _reading(self, request: Request, call_us: int) -> "_Reading":
+        return _Reading(self, request, call_us)
 
     async def _chunk(self, deadline_us: int) -> tuple[bytes, str]:
         left_s = (deadline_us - now_us()) / 1e6

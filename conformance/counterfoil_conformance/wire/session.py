@@ -329,6 +329,11 @@ class Session:
         job = self._admit(answer, kind, body, task_id)
         return Submitted(answer, job, answer.ok and answer.status == 429)
 
+    def admitted(self, answer: Answer) -> Job | None:
+        """The job that an answer promised, if it did."""
+        jobs = reversed(self.jobs.values())
+        return next((job for job in jobs if job.answer is answer), None)
+
     def _admit(self, answer: Answer, kind: str, body: bytes, task_id: str | None) -> Job | None:
         """Record a submit of any outcome; the job, where it was admitted."""
         if answer.ok and answer.status not in (202, 429) and answer.status < 500:
