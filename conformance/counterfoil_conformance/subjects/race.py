@@ -1,0 +1,156 @@
+"""Threads against one Python ledger: `race` and `stress`, recorded call by call.
+
+`race` repeats a tiny scenario many times: a fresh ledger, `setup` operations in sequence, then
+every thread at once from behind a barrier, then `after` operations in sequence. Histories that
+differ only in job names or in absolute time are the same; each distinct one is kept once, with how
+often it came up. `stress` lets submitters, runners, pollers and waiters loose on the current
+ledger for a while and keeps everything.
+
+A call is recorded as a history line (`call` and `return` in us, fractions kept: the order of two
+calls must survive). In a race the interpreter is told to switch threads as often as it can.
+
+The trap is the observer: recording must not order the calls. Each thread writes to a list of its
+own, and the lists are merged after the threads have ended.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from counterfoil_conformance.subjects.host import Host, Json
+from counterfoil_conformance.subjects.recording import eager_switching, record
+from counterfoil_conformance.subjects.stress import stress
+
+__all__ = ["CONCURRENT_OPS", "race"]
+
+_HANG_S: Final = 20.0
+
+
+def race(host: Host, message: Mapping[str, Any]) -> Json:
+    """Run `threads` against each other `repeat` times; the distinct histories."""
+    scenario = _Scenario(message.get("setup"), message["threads"], message.get("after", []))
+    kept: dict[str, Json] = {}
+    crew = _Crew(len(scenario.threads))
+    try:
+        with eager_switching():
+            for turn in range(int(message.get("repeat", 1))):
+                calls = scenario.play(host, crew, turn)
+                _keep(kept, calls, int(message.get("limit", 200)))
+    finally:
+        crew.dismiss()
+    return {"histories": list(kept.values())}
+
+
+class _Scenario(NamedTuple):
+    """What to do before, at once, and after; without a `setup` the current ledger stays."""
+
+    setup: list[Json] | None
+    threads: list[list[Json]]
+    after: list[Json]
+
+    def play(self, host: Host, crew: "_Crew", turn: int) -> list[Json]:
+        """One repetition: its calls."""
+        if self.setup is not None:
+            host.configure(host.limits)
+        names: dict[str, str | None] = {}
+        calls = _run_ops(host, self.setup or [], "setup", names)
+        lists: list[list[Json]] = [[] for _ in self.threads]
+
+        def part(index: int) -> Callable[[], None]:
+            def work() -> None:
+                for _ in range((turn * (index + 3)) % 7 * 10):
+                    pass  # let the threads overlap differently each time
+                lists[index] = _run_ops(host, self.threads[index], f"thread-{index}", names)
+
+            return work
+
+        crew.perform([part(index) for index in range(len(self.threads))])
+        calls += [call for of_thread in lists for call in of_thread]
+        return calls + _run_ops(host, self.after, "after", names)
+
+
+def _run_ops(host: Host, ops: list[Json], client: str, names: dict[str, str | None]) -> list[Json]:
+    """Perform operations in turn; `"job": "$x"` is the job of the submit that said `"as": "x"`."""
+    calls = []
+    for op in ops:
+        message, job = op, op.get("job")
+        if isinstance(job, str) and job.startswith("$"):
+            job = names.get(job[1:])
+            if job is None:
+                continue
+            message = {**op, "job": job}
+        call = record(host, client, message)
+        if "as" in op:
+            names[op["as"]] = call["reply"].get("job")
+        calls.append(call)
+    return calls
+
+
+def _keep(kept: dict[str, Json], calls: list[Json], limit: int) -> None:
+    """Count a history; keep it if it is new and there is room."""
+    key = _pattern(calls)
+    if key in kept:
+        kept[key]["count"] += 1
+    elif len(kept) < limit:
+        kept[key] = {"count": 1, "calls": calls}
+
+
+def _pattern(calls: list[Json]) -> str:
+    """What makes two histories the same: the replies, and the order of calls and returns."""
+    names: dict[str, str] = {}
+    for call in calls:
+        for job in (call.get("job"), call["reply"].get("job")):
+            if job is not None:
+                names.setdefault(job, f"#{len(names)}")
+    ends = [(call["call"], 0, i) for i, call in enumerate(calls)]
+    ends += [(call["return"], 1, i) for i, call in enumerate(calls)]
+    order = [(kind, i) for _, kind, i in sorted(ends)]
+    said = [(names.get(call.get("job", ""), ""), call["reply"]) for call in calls]
+    text = json.dumps([said, order], sort_keys=True)
+    for job, name in names.items():
+        text = text.replace(json.dumps(job), json.dumps(name))
+    return text
+
+
+class _Crew:
+    """Threads that live as long as the race and do one part each per turn."""
+
+    def __init__(self, size: int) -> None:
+        self._parts: list[Callable[[], None]] = []
+        self._dismissed = False
+        self._begin = threading.Barrier(size + 1)
+        self._end = threading.Barrier(size + 1)
+        for index in range(size):
+            threading.Thread(target=self._serve, args=(index,), daemon=True).start()
+
+    def perform(self, parts: list[Callable[[], None]]) -> None:
+        """All parts at once, each on its thread; return when all have ended."""
+        self._parts = parts
+        self._begin.wait(_HANG_S)
+        self._end.wait(_HANG_S)
+
+    def dismiss(self) -> None:
+        """Send the threads home."""
+        self._dismissed = True
+        try:
+            self._begin.wait(1.0)
+        except threading.BrokenBarrierError:
+            pass
+
+    def _serve(self, index: int) -> None:
+        try:
+            while True:
+                self._begin.wait()
+                if self._dismissed:
+                    return
+                self._parts[index]()
+                self._end.wait()
+        except threading.BrokenBarrierError:
+            return
+
+
+CONCURRENT_OPS: Final[dict[str, Callable[[Host, Mapping[str, Any]], Json]]] = {
+    "race": race,
+    "stress": stress,
+}
