@@ -57,6 +57,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
+from counterfoil_server import rules
+
 __all__ = [
     "Eviction",
     "JobLedger",
@@ -299,6 +301,10 @@ class JobLedger:
         with self._table:
             return [job.seen for job in self._jobs.values()]
 
+    def known(self) -> int:
+        """How many jobs are not forgotten."""
+        return len(self._jobs)
+
     # Waiting
 
     def watch(self, job_id: str, callback: Callback) -> Watch | None:
@@ -330,7 +336,7 @@ class JobLedger:
     def _admit(self) -> bool:
         """Take a place, if there is one: check and increment are one step (A3)."""
         with self._turnstile:
-            if self._depth >= self.limits.max_queue:
+            if not rules.has_place(self._depth, self.limits.max_queue):
                 return False
             self._depth += 1
             return True
@@ -352,14 +358,14 @@ class JobLedger:
             now = self._clock()
             while self._ended and self._expired(self._ended[0], now):
                 self._evict(Eviction.AGE)
-            while len(self._ended) > max(self.limits.max_completed, 0):
+            for _ in range(rules.excess(len(self._ended), self.limits.max_completed)):
                 self._evict(Eviction.COUNT)
 
     def _expired(self, job: _Job, now: int) -> bool:
         """Whether a terminal job completed strictly more than the TTL ago (R3)."""
         completed_at = job.seen.completed_at
         assert completed_at is not None, "only terminal jobs are in the order of completion"
-        return now - completed_at > self.limits.job_ttl_ms
+        return rules.has_expired(completed_at, now, self.limits.job_ttl_ms)
 
     def _evict(self, cause: Eviction) -> None:
         """Forget the job that completed first. The caller holds the table."""

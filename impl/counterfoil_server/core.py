@@ -1,0 +1,85 @@
+"""The parts of a running server, put together once and shared by all routes."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+
+from counterfoil_server.config import Settings
+from counterfoil_server.ledger import JobLedger, monotonic_ms
+from counterfoil_server.metrics import Metrics
+from counterfoil_server.models import Model
+from counterfoil_server.runners import JobRunner
+from counterfoil_server.waiting import Mailbox, Waiters
+from counterfoil_server.workers import WorkerPool
+
+__all__ = ["Core"]
+
+
+class Core:
+    """One ledger, one pool, one model: what there is exactly one of per server."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        model: Model,
+        *,
+        clock: Callable[[], int] = monotonic_ms,
+        ledger: Callable[..., JobLedger] = JobLedger,
+    ) -> None:
+        """Nothing runs before `open`; `ledger` is called like `JobLedger`."""
+        self.settings = settings
+        self.model = model
+        self.clock = clock
+        self.metrics = Metrics()
+        self.ledger = ledger(settings.limits, clock=clock, listener=self.metrics)
+        self.ready = False
+        self.draining = False
+        self._numbers = itertools.count(1)
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the workers; the server can be asked from now on."""
+        settings = self.settings
+        size = 0 if settings.runner == "external" else settings.workers
+        mailbox = Mailbox(loop)
+        self.pool = WorkerPool(size, settings.max_stuck)
+        self.runner = JobRunner(
+            self.ledger,
+            self.model,
+            self.pool,
+            mailbox,
+            timeout_ms=settings.async_timeout,
+            max_calls=settings.infer_max_pending,
+            clock=self.clock,
+            on_run=self.metrics.run_seconds.observe,
+        )
+        self.waiters = Waiters(self.ledger, mailbox, self.metrics.wake_seconds.observe)
+        self._show_gauges()
+        self.ready = True
+
+    def new_task_id(self) -> str:
+        """A task id for a call that brought none (Q2)."""
+        return f"call_{next(self._numbers)}"
+
+    async def drain(self, grace_s: float) -> int:
+        """Admit nothing more, let what was admitted end; how many had to be failed (X4)."""
+        self.draining = True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace_s
+        while (self.ledger.depth() or self.runner.calls) and loop.time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)  # a server that stops has the time to look
+        return self.runner.fail_all("the server stopped before the job ended")
+
+    def close(self) -> None:
+        """Let the workers go."""
+        self.ready = False
+        self.runner.close()
+
+    def _show_gauges(self) -> None:
+        gauge = self.metrics.gauge
+        gauge("queue_depth", "jobs pending or running", self.ledger.depth)
+        gauge("jobs_known", "jobs that are not forgotten", self.ledger.known)
+        gauge("waiters", "waits that are blocked", lambda: self.waiters.blocked)
+        gauge("calls", "calls to /infer pending or running", lambda: self.runner.calls)
+        gauge("workers", "tasks that can run at once", lambda: self.pool.size)
+        gauge("workers_busy", "workers that run something", lambda: self.pool.busy)
+        gauge("workers_stuck", "threads left to a run past its budget", lambda: self.pool.stuck)

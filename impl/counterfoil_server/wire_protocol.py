@@ -1,0 +1,35 @@
+"""The framework's connection, with what it lacks: an end to slow heads, and a bound on connections.
+
+The framework restarts its clock with every byte that arrives, so a head sent one byte a minute
+would be waited for without end. Here the clock of a head starts with its first byte.
+"""
+
+from typing import Any
+
+from sanic.http import Stage
+from sanic.server.protocols.http_protocol import HttpProtocol
+
+__all__ = ["BoundedProtocol"]
+
+
+class BoundedProtocol(HttpProtocol):
+    """One connection; `app.config.MAX_CONNECTIONS` of them are held at once."""
+
+    def connection_made(self, transport: Any) -> None:
+        if len(self.connections) >= self.app.config.MAX_CONNECTIONS:
+            transport.abort()
+            return
+        super().connection_made(transport)  # type: ignore[no-untyped-call]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.conn_info is not None:
+            super().connection_lost(exc)  # type: ignore[no-untyped-call]
+
+    def data_received(self, data: bytes) -> None:
+        if self.conn_info is None:
+            return
+        began = self._time
+        in_head = self.http is not None and self.http.stage is Stage.REQUEST
+        super().data_received(data)
+        if in_head:
+            self._time = began
