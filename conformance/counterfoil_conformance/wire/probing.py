@@ -16,6 +16,7 @@ from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.bad_bodies import BadBody
 from counterfoil_conformance.wire.client import Connection, encode
 from counterfoil_conformance.wire.laws import errors_of
+from counterfoil_conformance.wire.reading import unwrapped
 from counterfoil_conformance.wire.registry import Context
 from counterfoil_conformance.wire.stubborn import push
 
@@ -24,6 +25,7 @@ __all__ = [
     "Aftermath",
     "after_refusal",
     "all_of",
+    "error_text",
     "has_infer",
     "judge_bad",
     "next_answer",
@@ -76,6 +78,13 @@ def quick_body(ctx: Context) -> dict[str, Any]:
     """The content of `bodies.quick`, or something that looks like a request."""
     text = ctx.target.bodies.quick
     return dict(json.loads(text)) if text is not None else dict(_FALLBACK)
+
+
+def error_text(ctx: Context, answer: Answer) -> str:
+    """The `error` of a body, or "" where it has none."""
+    body = unwrapped(answer.json, ctx.target.adapter)
+    error = body.get("error") if isinstance(body, dict) else None
+    return error if isinstance(error, str) else ""
 
 
 async def has_infer(ctx: Context) -> bool:

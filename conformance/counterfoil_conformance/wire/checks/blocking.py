@@ -1,0 +1,157 @@
+"""`POST /infer` (H11): the same request, the same workers, and the answer at once.
+
+That it takes no place in the queue is seen where places are counted. Here: its envelope, its
+failures, and its budget.
+"""
+
+import json
+from typing import Any, Final
+
+from counterfoil_conformance.wire.answer import Answer
+from counterfoil_conformance.wire.checks.odd_content import judge_infer_failure
+from counterfoil_conformance.wire.laws import retry_after_fault
+from counterfoil_conformance.wire.probing import has_infer
+from counterfoil_conformance.wire.reading import unwrapped
+from counterfoil_conformance.wire.registry import Context, check
+
+__all__: tuple[str, ...] = ()
+
+GRAIN_MS: Final = 20
+
+
+@check("H11 H13 E5", needs=("bodies.quick",))
+async def infer_answers_with_the_envelope(ctx: Context) -> None:
+    """A good request is 200 with the standard envelope, and names the request."""
+    if not await has_infer(ctx):
+        ctx.untestable("H11", "the target has no POST /infer")
+        return
+    body, task_id = ctx.session.compose("quick")
+    answer = await ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+    if _was_busy(ctx, answer):
+        return
+    said = f"a good request: {answer.say()[:100]}"
+    if not ctx.expect(answer.status == 200, "H11", said, allowed="200", answers=(answer,)):
+        return
+    envelope = unwrapped(answer.json, ctx.target.adapter)
+    wrong = envelope_faults(envelope, images=len(json.loads(body)["images"]))
+    if isinstance(envelope, dict) and envelope.get("task_id") != task_id:
+        wrong.append(f"task_id = {envelope.get('task_id')!r:.60}, not the req_id {task_id!r}")
+    if isinstance(envelope, dict) and envelope.get("status") != 0:
+        wrong.append(f"status = {envelope.get('status')!r:.40} though every item is fine")
+    for fault in wrong:
+        said = f"the envelope of /infer: {fault}"
+        ctx.fail("H13", said, allowed="the standard envelope", answers=(answer,))
+    if not wrong:
+        ctx.ok("H13")
+
+
+def envelope_faults(envelope: Any, *, images: int) -> list[str]:
+    """What is missing in a standard envelope; nothing is said of fields it may have besides."""
+    if not isinstance(envelope, dict):
+        return ["it is no JSON object"]
+    number = (int, float)
+    wanted: dict[str, Any] = {
+        "status": int,
+        "status_str": str,
+        "task_id": str,
+        "model": dict,
+        "results": list,
+        "server_time_ms": number,
+        "partial": bool,
+    }
+    wrong = [f"no `{name}`" for name in wanted if name not in envelope]
+    for name, kind in wanted.items():
+        value = envelope.get(name)
+        flag = isinstance(value, bool) and kind is not bool
+        if name in envelope and (flag or not isinstance(value, kind)):
+            wrong.append(f"{name} = {value!r:.60}")
+    if wrong:
+        return wrong
+    wrong += [
+        f"the model has no `{key}`" for key in ("name", "version") if key not in envelope["model"]
+    ]
+    items = envelope["results"]
+    if len(items) != images:
+        wrong.append(f"{len(items)} results for {images} images")
+    for item in items:
+        if not isinstance(item, dict) or "status" not in item or "data" not in item:
+            wrong.append(f"an item is {item!r:.80}")
+    return wrong
+
+
+def _was_busy(ctx: Context, answer: Answer) -> bool:
+    """429 and 504 are right for a server that is busy with other checks' jobs."""
+    if answer.ok and answer.status == 429:
+        fault = retry_after_fault(answer, "H11")
+        if fault is not None:
+            ctx.session.report((fault,), answer)
+    return not answer.ok or answer.status in (429, 504)
+
+
+@check("H11 E5", needs=("bodies.failing",))
+async def infer_says_when_every_item_failed(ctx: Context) -> None:
+    """200 with a `status` other than 0, or 500 with the envelope."""
+    if not await has_infer(ctx):
+        return
+    body, _ = ctx.session.compose("failing")
+    answer = await ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+    _judge_failed(ctx, "a failing request", answer)
+
+
+@check("H11 E5", needs=("bodies.crashing",), places=1)
+async def infer_survives_a_crash(ctx: Context) -> None:
+    """A crash of the run costs its request only."""
+    if not await has_infer(ctx):
+        return
+    body, _ = ctx.session.compose("crashing")
+    answer = await ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+    _judge_failed(ctx, "a crashing request", answer)
+
+
+def _judge_failed(ctx: Context, name: str, answer: Answer) -> None:
+    if _was_busy(ctx, answer):
+        return
+    if answer.status == 500:
+        judge_infer_failure(ctx, "H11", f"/infer, {name}", answer)
+        return
+    envelope = unwrapped(answer.json, ctx.target.adapter)
+    status = envelope.get("status") if isinstance(envelope, dict) else None
+    ctx.expect(
+        answer.status == 200 and isinstance(status, int) and status != 0,
+        "H11",
+        f"{name}: {answer.say()[:120]}",
+        allowed="200 with a `status` other than 0, or 500 with the envelope",
+        answers=(answer,),
+    )
+
+
+@check("H11", needs=("bodies.late", "bodies.late_ms", "limits.timeout_ms"), places=1)
+async def infer_has_the_budget_of_a_job(ctx: Context) -> None:
+    """A run that overstays `async_timeout` is answered 504 when the budget ends."""
+    budget_ms, late_ms = ctx.target.limits.timeout_ms, ctx.target.bodies.late_ms
+    assert budget_ms is not None and late_ms is not None
+    if not await has_infer(ctx):
+        return
+    if budget_ms == 0:
+        ctx.inapplicable("H11", "`limits.timeout_ms = 0`: no budget")
+        return
+    if not ctx.target.dialect.running_budget:
+        ctx.declared("H11", "`dialect.running_budget = false`: a run may overstay its budget")
+        return
+    body, _ = ctx.session.compose("late")
+    answer = await ctx.session.infer(body, timeout_s=late_ms / 1000 + 10)
+    if not answer.ok or answer.status == 429:
+        return
+    took_ms = answer.trip_us / 1000
+    late_by_ms = budget_ms + ctx.tolerance_s * 1000
+    if late_by_ms >= late_ms and answer.status != 504:
+        return  # the run ends too near to the budget to tell
+    said = f"after {took_ms:.0f} ms: {answer.status} (budget {budget_ms} ms, run {late_ms} ms)"
+    in_time = budget_ms - GRAIN_MS <= took_ms <= late_by_ms
+    ctx.expect(
+        answer.status == 504 and in_time,
+        "H11",
+        said,
+        allowed=f"504 between {budget_ms} and {late_by_ms:.0f} ms",
+        answers=(answer,),
+    )

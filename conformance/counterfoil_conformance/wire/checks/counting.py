@@ -1,0 +1,97 @@
+"""Metrics against the ledger (M1): at rest, submitted = done + failed + timeout + depth.
+
+Counters may lag behind the answers they count by a moment, so a sum that is not right yet is read
+again until tolerance is over. Between two readings at rest the differences must be what this run
+has done itself; requests that were refused count for nothing.
+"""
+
+import asyncio
+from collections import Counter
+
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.metrics import (
+    DEFAULT_NAMES,
+    Counters,
+    counters,
+    parse_metrics,
+)
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job
+
+__all__ = ["read_counters"]
+
+
+async def read_counters(ctx: Context) -> tuple[Counters | str, Answer]:
+    """The target's five numbers, or which of them is not there."""
+    told = ctx.target.metrics
+    names = {key: getattr(told, key) or default for key, default in DEFAULT_NAMES.items()}
+    answer = await ctx.session.send("GET", told.path or "/metrics", prefix=False, json_route=False)
+    if answer.status != 200:
+        return f"GET {told.path or '/metrics'} is answered {answer.say()[:60]}", answer
+    text = answer.body.decode("utf-8", "replace")
+    found = counters(parse_metrics(text), names)
+    if isinstance(found, str):
+        found = f"`[metrics]` in the target file: there is no sample {found}"
+    return found, answer
+
+
+async def _at_rest(ctx: Context) -> tuple[Counters | str, Answer]:
+    """The numbers once they add up, or as they are when tolerance is over."""
+    deadline_us = now_us() + int(ctx.tolerance_s * 2e6) + 500_000
+    while True:
+        found, answer = await read_counters(ctx)
+        if isinstance(found, str) or (found.balanced() and found.depth == 0):
+            return found, answer
+        if now_us() > deadline_us:
+            return found, answer
+        await asyncio.sleep(0.05)
+
+
+@check("M1", needs=("bodies.quick",), places=ALL, order=60)
+async def counters_agree_with_the_ledger(ctx: Context) -> None:
+    """At rest the counters add up, and between two rests they count what was done."""
+    before, answer = await _at_rest(ctx)
+    if isinstance(before, str):
+        ctx.untestable("M1", before)
+        return
+    if not await ctx.session.settle():
+        return
+    _judge_sum(ctx, before, answer)
+    jobs = await _do_some(ctx)
+    after, last = await _at_rest(ctx)
+    if isinstance(after, str):
+        return
+    _judge_sum(ctx, after, last)
+    done = Counter(job.state for job in jobs)
+    if any(not job.terminal or job.gone_us is not None for job in jobs):
+        return
+    expected = {"submitted": len(jobs), **{s: done[s] for s in ("done", "failed", "timeout")}}
+    for name, count in expected.items():
+        grown = getattr(after, name) - getattr(before, name)
+        if grown == count:
+            ctx.ok("M1")
+        else:
+            said = f"`{name}` grew by {grown:g} over {count} jobs"
+            ctx.warn("M1", said, allowed=f"by {count}", answers=(last,))
+
+
+def _judge_sum(ctx: Context, found: Counters, answer: Answer) -> None:
+    if found.balanced() and found.depth == 0:
+        ctx.ok("M1")
+    else:
+        allowed = "submitted = done + failed + timeout + depth, and depth 0"
+        ctx.warn("M1", f"at rest: {found.say()}", allowed=allowed, answers=(answer,))
+
+
+async def _do_some(ctx: Context) -> list[Job]:
+    """A few jobs, good and failing, and requests that are none."""
+    jobs = []
+    kinds = ["quick", "quick"] + (["failing"] if ctx.target.has("bodies.failing") else [])
+    for kind in kinds:
+        sent = await ctx.session.submit(kind)
+        if sent.job is not None:
+            jobs.append(sent.job)
+            await ctx.session.until_terminal(sent.job, ctx.session.patience_s())
+    for body in (b"nope", b"{}"):
+        await ctx.session.send("POST", "/jobs", body=body)
+    return jobs

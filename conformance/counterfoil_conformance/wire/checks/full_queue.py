@@ -1,0 +1,321 @@
+"""A queue that is full, and everything that must still be in order (H1 H4 H11 H12).
+
+One fill shows many clauses, and fills are what a run spends its time on, so they are shown
+together: first requests that must not take a place (wrong bodies, no token, `/infer`), then as many
+slow jobs as the queue holds, all at once, then everything that may be asked of a server whose queue
+is full.
+
+Certainty comes from reads afterwards. A job that is still live when it is read after an answer came
+was live when it came; only answers that lie before such a read of *every* job are judged by "the
+queue was full". Where fewer jobs were admitted than the queue holds, the fill is repeated with one
+kind of earlier request at a time, to say which of them took the place.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.laws import retry_after_fault
+from counterfoil_conformance.wire.probing import (
+    after_refusal,
+    error_text,
+    has_infer,
+)
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job, Submitted
+
+__all__: tuple[str, ...] = ()
+
+MOST_AT_ONCE: Final = 64
+LIVE: Final = ("pending", "running")
+
+
+@dataclass(slots=True)
+class _Full:
+    """One fill: the jobs, what else was asked, and until when all of them were certainly live."""
+
+    ctx: Context
+    bound: int
+    jobs: list[Job] = field(default_factory=list)
+    refused: list[Submitted] = field(default_factory=list)
+    filled_us: int = 0
+
+    @property
+    def certain_us(self) -> int:
+        """Until then every job was live: the earliest of the last reads that saw one so."""
+        return min((job.live_us for job in self.jobs), default=0)
+
+    def was_full(self, answer: Answer) -> bool:
+        """Whether the queue was full all through an exchange."""
+        enough = len(self.jobs) >= self.bound
+        return enough and self.filled_us <= answer.call_us and answer.return_us <= self.certain_us
+
+    async def fill(self) -> None:
+        """Submit as many slow jobs as the queue holds, all at once."""
+        submit = self.ctx.session.submit
+        sent = await asyncio.gather(*(submit("slow") for _ in range(self.bound)))
+        self.jobs = [one.job for one in sent if one.job is not None]
+        self.refused = [one for one in sent if one.refused]
+        self.filled_us = now_us()
+
+    async def look(self) -> None:
+        """Read every job, so that what was answered before is certain."""
+        await asyncio.gather(*(self.ctx.session.status(job) for job in self.jobs))
+
+
+@check(
+    "H1 H2 H4 H8 H11 H12 H13 A7 K1 E8",
+    needs=("bodies.slow", "bodies.slow_ms"),
+    places=ALL,
+    order=20,
+    limit_s=180.0,
+)
+async def a_full_queue_is_in_order(ctx: Context) -> None:
+    """429 with the bound while it is full; other refusals keep their place; nothing else leaks."""
+    bound = ctx.session.max_queue
+    if bound is None:
+        ctx.untestable("H4", "limits.max_queue")
+        return
+    if bound <= 0:
+        await _never_admits(ctx, bound)
+        return
+    if bound > MOST_AT_ONCE:
+        ctx.untestable("H4", f"a queue of {bound} is more than a run can fill")
+        return
+    infer = await has_infer(ctx)
+    if not infer:
+        ctx.untestable("H11", "the target has no POST /infer")
+    for attempt in range(3):
+        if await _one_fill(ctx, bound, infer=infer) or attempt == 2:
+            return
+        await ctx.session.settle()
+
+
+async def _never_admits(ctx: Context, bound: int) -> None:
+    sent = await ctx.session.submit("slow")
+    if sent.refused:
+        _judge_429(ctx, sent.answer, bound)
+    elif sent.answer.ok:
+        said = f"max_queue = {bound}, and a submit is answered {sent.answer.status}"
+        ctx.fail("H4", said, allowed="429", answers=(sent.answer,))
+
+
+async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
+    """One whole round; False if it was too slow to show anything."""
+    quick_us = await _quick_latency(ctx)
+    await _take_no_place(ctx, bound, invalid=True, unauthorised=bool(ctx.target.token))
+    blocking = await _start_infer(ctx, "slow") if infer else None
+    full = _Full(ctx, bound)
+    await full.fill()
+    in_flight = blocking is not None and not blocking.done()
+    _judge_latency(ctx, full, quick_us)
+    asked = await _ask_while_full(ctx, full)
+    quick = await _start_infer(ctx, "quick") if infer and ctx.target.has("bodies.quick") else None
+    await full.look()
+    if len(full.jobs) < bound:
+        await _who_took_it(ctx, full, infer=blocking is not None)
+    elif in_flight:
+        ctx.ok("H11")
+        ctx.ok("A7")
+    shown = _judge_asked(ctx, full, asked)
+    for task in (blocking, quick):
+        if task is not None:
+            _judge_infer(ctx, full, await task)
+    await ctx.session.settle()
+    return shown
+
+
+async def _quick_latency(ctx: Context) -> int | None:
+    """The shortest of three 202s for quick jobs, us."""
+    trips = []
+    if not ctx.target.has("bodies.quick"):
+        return None
+    for _ in range(3):
+        sent = await ctx.session.submit("quick")
+        if sent.job is not None:
+            trips.append(sent.answer.trip_us)
+            await ctx.session.until_terminal(sent.job, ctx.session.patience_s())
+    return min(trips, default=None)
+
+
+async def _take_no_place(ctx: Context, bound: int, *, invalid: bool, unauthorised: bool) -> None:
+    """Requests that are refused for what they are, more of them than the queue has places."""
+    good, _ = ctx.session.compose("slow")
+    posts = []
+    for number in range(bound + 1):
+        if invalid:
+            body = (b"nope", b"{}", b'{"images": []}', b'{"images": [1]}')[number % 4]
+            posts.append(ctx.session.send("POST", "/jobs", body=body))
+        if unauthorised:
+            posts.append(ctx.session.send("POST", "/jobs", body=good, token=None))
+    await asyncio.gather(*posts)
+
+
+async def _start_infer(ctx: Context, kind: str) -> "asyncio.Task[Answer]":
+    body, _ = ctx.session.compose(kind)
+    limit_s = ctx.session.patience_s()
+    task = asyncio.create_task(ctx.session.infer(body, timeout_s=limit_s))
+    await asyncio.sleep(0.05 + ctx.session.trip_us() / 1e6)
+    return task
+
+
+def _judge_latency(ctx: Context, full: _Full, quick_us: int | None) -> None:
+    """H1: no 202 of a slow job comes later than a quick one's, within tolerance."""
+    if quick_us is None:
+        ctx.untestable("H1", "bodies.quick")
+        return
+    run_us = (ctx.target.bodies.slow_ms or 0) * 1000
+    late_us = quick_us + ctx.session.slack_us(full.filled_us)
+    if run_us <= late_us:
+        return  # so short a run tells nothing
+    for job in full.jobs:
+        trip_us = job.answer.trip_us
+        ctx.expect(
+            trip_us <= late_us,
+            "H1",
+            f"the 202 of a slow job took {trip_us / 1000:.0f} ms, of a quick one "
+            f"{quick_us / 1000:.0f} ms (the run takes {run_us / 1000:.0f} ms)",
+            allowed=f"at most {late_us / 1000:.0f} ms: sent at admission",
+            answers=(job.answer,),
+        )
+
+
+async def _ask_while_full(ctx: Context, full: _Full) -> dict[str, Any]:
+    """Everything that is asked of the full queue, at the same time."""
+    send = ctx.session.send
+    good, _ = ctx.session.compose("slow")
+    text = {"Content-Type": "text/plain"}
+    asked: dict[str, Any] = {
+        "429 first": _on_a_connection(ctx),
+        "429 again": ctx.session.submit("slow"),
+        "429 for a quick one": ctx.session.submit(
+            "quick" if ctx.target.has("bodies.quick") else "slow"
+        ),
+        "no JSON": send("POST", "/jobs", body=b"nope"),
+        "no images": send("POST", "/jobs", body=b"{}"),
+        "no object": send("POST", "/jobs", body=b"[]"),
+        "a wrong image": send("POST", "/jobs", body=b'{"images": [5]}'),
+        "a wrong type and no JSON": send("POST", "/jobs", body=b"nope", headers=text),
+        "an unknown path": send("POST", "/cf-nowhere", body=good),
+        "a wrong method": send("PUT", "/jobs", body=good),
+        "results": asyncio.gather(*(ctx.session.result(job) for job in full.jobs[:8])),
+    }
+    if ctx.target.token:
+        asked["no token"] = send("POST", "/jobs", body=good, token=None)
+        asked["no token, no JSON"] = send("POST", "/jobs", body=b"nope", token=None)
+    answers = await asyncio.gather(*asked.values())
+    return dict(zip(asked, answers, strict=True))
+
+
+async def _on_a_connection(ctx: Context) -> Submitted:
+    """A submit on a connection of its own, and what its 429 leaves there (E8)."""
+    conn = await ctx.session.client.connect()
+    if not isinstance(conn, Connection):
+        return await ctx.session.submit("slow")
+    try:
+        sent = await ctx.session.submit("slow", conn=conn)
+        if sent.refused:
+            await after_refusal(ctx, conn, "a full queue", sent.answer)
+        return sent
+    finally:
+        conn.close()
+
+
+def _judge_asked(ctx: Context, full: _Full, asked: dict[str, Any]) -> bool:
+    """Judge what the full queue answered; whether a 429 was seen that had to be one."""
+    shown = False
+    for name, came in asked.items():
+        if isinstance(came, Submitted):
+            shown |= _judge_submit(ctx, full, came)
+        elif isinstance(came, Answer) and came.ok:
+            _judge_refusal(ctx, name, came)
+    return shown
+
+
+def _judge_submit(ctx: Context, full: _Full, sent: Submitted) -> bool:
+    answer = sent.answer
+    if sent.refused:
+        _judge_429(ctx, answer, full.bound)
+        return full.was_full(answer)
+    if answer.ok and full.was_full(answer):
+        said = f"{full.bound} jobs were live, and a submit was answered {answer.status}"
+        answers = (*(job.answer for job in full.jobs), answer)
+        ctx.fail("H4", said, allowed="429", answers=answers)
+        return True
+    return False
+
+
+def _judge_429(ctx: Context, answer: Answer, bound: int) -> None:
+    text = error_text(ctx, answer)
+    named = re.search(rf"(?<![\d-]){bound}(?!\d)", text) is not None
+    said = f"the 429 does not contain the bound {bound}: {text!r:.120}"
+    allowed = f"an `error` that contains {bound}"
+    if ctx.expect(named, "H4", said, allowed=allowed, answers=(answer,)) and (
+        text != f"async queue full (max {bound})"
+    ):
+        allowed = f"async queue full (max {bound})"
+        ctx.warn("H13", f"the 429 reads {text!r:.120}", allowed=allowed, answers=(answer,))
+    fault = retry_after_fault(answer, "H4")
+    if fault is not None:
+        ctx.session.report((fault,), answer)
+
+
+def _judge_refusal(ctx: Context, name: str, answer: Answer) -> None:
+    allowed: tuple[int, ...] = (429, 400, 422, 415)
+    clause = "H12"
+    if name.startswith("no token"):
+        allowed = (401,)
+    elif name == "an unknown path":
+        allowed = (404,)
+    elif name == "a wrong method":
+        allowed = (405, 404)
+    said = f"with the queue full, {name}: {answer.status}"
+    words = " or ".join(map(str, allowed))
+    ctx.expect(answer.status in allowed, clause, said, allowed=words, answers=(answer,))
+
+
+def _judge_infer(ctx: Context, full: _Full, answer: Answer) -> None:
+    """H11: a full job queue does not refuse `/infer`."""
+    if not answer.ok or len(full.jobs) < full.bound:
+        return
+    if answer.status == 429:
+        said = "with the job queue full, /infer is answered 429"
+        ctx.fail("H11", said, allowed="200: it takes no place", answers=(answer,))
+    elif answer.status == 200:
+        ctx.ok("H11")
+
+
+async def _who_took_it(ctx: Context, full: _Full, *, infer: bool) -> None:
+    """Fewer were admitted than the queue holds: repeat with one suspect at a time."""
+    bound = full.bound
+    answers = tuple(one.answer for one in full.refused)[:1]
+    suspects: dict[str, tuple[str, str]] = {
+        "A7": ("invalid requests", "an invalid request takes no place"),
+    }
+    if ctx.target.token:
+        suspects["K1"] = ("requests without the token", "a 401 does no work")
+    if infer:
+        suspects["H11"] = ("a running /infer", "`/infer` takes no place in the queue")
+    await ctx.session.settle()
+    alone = _Full(ctx, bound)
+    await alone.fill()
+    await ctx.session.settle()
+    if len(alone.jobs) < bound:
+        return  # it is short by itself: the judge's business (A3, A11)
+    for clause, (who, allowed) in suspects.items():
+        blocking = None
+        if clause == "H11":
+            blocking = await _start_infer(ctx, "slow")
+        else:
+            await _take_no_place(ctx, bound, invalid=clause == "A7", unauthorised=clause == "K1")
+        again = _Full(ctx, bound)
+        await again.fill()
+        if blocking is not None:
+            await blocking
+        await ctx.session.settle()
+        if len(again.jobs) < bound:
+            said = f"after {who} the queue took {len(again.jobs)} jobs of {bound}"
+            ctx.fail(clause, said, allowed=allowed, answers=answers)
