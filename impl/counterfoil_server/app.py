@@ -22,6 +22,7 @@ from counterfoil_server.doors import Doorkeeper, Resource
 from counterfoil_server.job_routes import JobRoutes
 from counterfoil_server.keys import Keyring
 from counterfoil_server.mishaps import Mishaps
+from counterfoil_server.runner_routes import RunnerRoutes
 from counterfoil_server.system_routes import SystemRoutes
 
 __all__ = ["App", "build_app"]
@@ -61,6 +62,7 @@ def build_app(core: Core) -> App:
 
 def _resources(core: Core) -> Iterable[Resource]:
     yield from JobRoutes(core).resources()
+    yield from RunnerRoutes(core).resources()
     yield from SystemRoutes(core).resources()
 
 

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable
 
 from counterfoil_server.config import Settings
+from counterfoil_server.leases import Leases
 from counterfoil_server.ledger import JobLedger, monotonic_ms
 from counterfoil_server.metrics import Metrics
 from counterfoil_server.models import Model
@@ -52,6 +53,7 @@ class Core:
             clock=self.clock,
             on_run=self.metrics.run_seconds.observe,
         )
+        self.leases = Leases(self.ledger, self.runner, settings.runner_lease, self.clock)
         self.waiters = Waiters(self.ledger, mailbox, self.metrics.wake_seconds.observe)
         self._show_gauges()
         self.ready = True
@@ -73,12 +75,14 @@ class Core:
         """Let the workers go."""
         self.ready = False
         self.runner.close()
+        self.leases.close()
 
     def _show_gauges(self) -> None:
         gauge = self.metrics.gauge
         gauge("queue_depth", "jobs pending or running", self.ledger.depth)
         gauge("jobs_known", "jobs that are not forgotten", self.ledger.known)
         gauge("waiters", "waits that are blocked", lambda: self.waiters.blocked)
+        gauge("claims", "jobs in the hands of external runners", lambda: len(self.leases))
         gauge("calls", "calls to /infer pending or running", lambda: self.runner.calls)
         gauge("workers", "tasks that can run at once", lambda: self.pool.size)
         gauge("workers_busy", "workers that run something", lambda: self.pool.busy)
