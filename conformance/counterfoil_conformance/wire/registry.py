@@ -63,6 +63,15 @@ class Context:
         """Declared tolerance + measured round trip + lag of our own loop, in seconds."""
         return self.session.slack_us() / 1e6
 
+    def another_life(self) -> Session:
+        """A session of its own for checks that end the target: its ledger is another one.
+
+        Nothing of it is in the recorded history of the run; the caller closes it.
+        """
+        session = Session(self.target, self.options, self._publish)
+        session.max_queue, session.process = self.session.max_queue, self.session.process
+        return session
+
     def ok(self, clause: str, count: int = 1) -> None:
         """The clause was exercised and held."""
         self.session.ok(clause, count)

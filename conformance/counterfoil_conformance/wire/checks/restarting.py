@@ -1,0 +1,258 @@
+"""What only shows when the server itself ends: a restart (X1) and an orderly stop (X4).
+
+These checks come last, for the target is another one afterwards. They need `[process].start`; a
+target that was already running when the run began is not ours to signal, and then `stop` and `kill`
+have to be commands.
+
+The trap of a drain is its beginning: a signal is taken a moment after it was sent. So nothing is
+asked of `/ready` before tolerance is over, and nothing of a server that had no work left.
+"""
+
+import asyncio
+from typing import Final
+
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.process import TargetProcess
+from counterfoil_conformance.wire.reading import Reading
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job, Session
+
+__all__: tuple[str, ...] = ()
+
+LIVE: Final = ("pending", "running")
+END_WITHIN_S: Final = 90.0
+
+
+@check(
+    "X1",
+    needs=("process.start", "bodies.slow"),
+    places=ALL,
+    profile="full",
+    order=1000,
+    limit_s=240.0,
+)
+async def a_restart_forgets_everything(ctx: Context) -> None:
+    """After a restart old ids are 404 everywhere and the queue is empty."""
+    process: TargetProcess = ctx.session.process
+    if not process.can_kill():
+        ctx.untestable("X1", "process.kill")
+        return
+    life = ctx.another_life()
+    try:
+        old = await _some_jobs(ctx, life)
+        await process.kill()
+        if not await process.ended(15.0):
+            ctx.undecided("X1", "the target lives on after `process.kill`")
+            return
+    finally:
+        await life.aclose()
+    await process.start()
+    life = ctx.another_life()
+    try:
+        await _old_ids_are_unknown(ctx, life, old)
+        await _the_queue_is_empty(ctx, life, old)
+        await life.settle()
+    finally:
+        await life.aclose()
+
+
+async def _some_jobs(ctx: Context, life: Session) -> list[Job]:
+    """One that has ended, and as many live ones as the queue holds."""
+    jobs = []
+    if ctx.target.has("bodies.quick"):
+        sent = await life.submit("quick")
+        if sent.job is not None:
+            await life.until_terminal(sent.job, life.patience_s())
+            jobs.append(sent.job)
+    filled, _ = await life.fill("slow", most=16)
+    return [*jobs, *filled]
+
+
+async def _old_ids_are_unknown(ctx: Context, life: Session, old: list[Job]) -> None:
+    for job in old:
+        for action in ("", "/wait?timeout=200", "/result"):
+            answer = await life.send("GET", f"/jobs/{job.id}{action}")
+            if answer.ok:
+                said = f"after a restart GET /jobs/{{id}}{action} of an old id: {answer.status}"
+                ctx.expect(answer.status == 404, "X1", said, allowed="404", answers=(answer,))
+
+
+async def _the_queue_is_empty(ctx: Context, life: Session, old: list[Job]) -> None:
+    bound = ctx.session.max_queue
+    if bound is None or not 0 < bound <= 64:
+        return
+    sent = await asyncio.gather(*(life.submit("slow") for _ in range(bound)))
+    admitted = [one.job for one in sent if one.job is not None]
+    said = f"after a restart the queue took {len(admitted)} jobs of {bound}"
+    answers = tuple(one.answer for one in sent)
+    ctx.expect(len(admitted) == bound, "X1", said, allowed=f"{bound}", answers=answers)
+    again = {job.id for job in old} & {job.id for job in admitted}
+    if again:
+        ctx.fail("A8", f"after a restart the id {min(again)} was issued again")
+
+
+@check(
+    "X4",
+    needs=("process.start", "bodies.slow", "bodies.slow_ms"),
+    places=ALL,
+    profile="full",
+    order=1001,
+    limit_s=300.0,
+)
+async def a_stop_drains(ctx: Context) -> None:
+    """SIGTERM: not ready, no admission, jobs finish, waiters are answered, exit code 0."""
+    process: TargetProcess = ctx.session.process
+    if not process.can_stop():
+        ctx.untestable("X4", "process.stop")
+        return
+    await _finish_in_time(ctx, process)
+    if ctx.target.has("bodies.hanging") and ctx.target.process.grace_ms is not None:
+        await process.start()
+        await _outstay_the_grace(ctx, process)
+
+
+class _Drain:
+    """One stop, watched from before the signal to the end of the process."""
+
+    def __init__(self, ctx: Context, life: Session) -> None:
+        self.ctx = ctx
+        self.life = life
+        self.kept: list[Connection] = []
+        self.waits: list[asyncio.Task[Reading]] = []
+        self.stopped_us = 0
+
+    async def prepare(self, kind: str, count: int) -> list[Job]:
+        """Live jobs, a waiter on each, and two connections that were used before."""
+        jobs = []
+        for _ in range(count):
+            sent = await self.life.submit(kind)
+            if sent.job is not None:
+                jobs.append(sent.job)
+        for job in jobs:
+            self.waits.append(asyncio.create_task(self.life.wait(job, 120_000)))
+        for _ in range(2):
+            conn = await self.life.client.connect()
+            if isinstance(conn, Connection):
+                await self.life.send("GET", "/jobs/cf-before-the-stop", conn=conn)
+                self.kept.append(conn)
+        await asyncio.sleep(0.05)
+        return jobs
+
+    async def ask(self, method: str, path: str, body: bytes | None = None) -> list[Answer]:
+        """Ask on a kept connection and on a new one."""
+        prefix = path != "/ready"
+        answers = []
+        for conn in (next((c for c in self.kept if c.alive), None), None):
+            request = self.life.client.request(
+                method, (self.ctx.target.prefix if prefix else "") + path, body=body
+            )
+            answers.append(await self.life.client.send(request, conn=conn, timeout_s=5.0))
+        return answers
+
+    @property
+    def working(self) -> bool:
+        """Whether some waiter has not been answered: the server still has work."""
+        return any(not task.done() for task in self.waits)
+
+
+async def _finish_in_time(ctx: Context, process: TargetProcess) -> None:
+    life = ctx.another_life()
+    try:
+        drain = _Drain(ctx, life)
+        bound = ctx.session.max_queue or 1
+        has_ready = (await life.send("GET", "/ready", prefix=False, may_5xx=True)).status == 200
+        jobs = await drain.prepare("slow", max(1, min(bound, (ctx.target.limits.workers or 1) + 1)))
+        await process.stop()
+        drain.stopped_us = now_us()
+        await _is_closing(ctx, drain, has_ready=has_ready)
+        await _ends_well(ctx, process, drain, jobs, expected=_states_in_grace(ctx, len(jobs)))
+    finally:
+        await life.aclose()
+
+
+def _states_in_grace(ctx: Context, count: int) -> tuple[str, ...]:
+    """How those jobs may end: `done` if the grace period certainly holds them all."""
+    grace_ms, slow_ms = ctx.target.process.grace_ms, ctx.target.bodies.slow_ms or 0
+    budget_ms = ctx.target.limits.timeout_ms or 10**9
+    rounds = -(-count // (ctx.target.limits.workers or 1))
+    need_ms = rounds * slow_ms + 500 + ctx.tolerance_s * 1000
+    enough = grace_ms is not None and min(grace_ms, budget_ms) > need_ms
+    return ("done",) if enough else ("done", "failed", "timeout")
+
+
+async def _is_closing(ctx: Context, drain: _Drain, *, has_ready: bool) -> None:
+    """`/ready` turns 503 within tolerance, and then no submit is admitted."""
+    deadline_us = drain.stopped_us + int(ctx.tolerance_s * 1e6) + 300_000
+    seen: list[Answer] = []
+    while has_ready and drain.working:
+        seen = await drain.ask("GET", "/ready")
+        if any(answer.status == 503 for answer in seen):
+            ctx.ok("X4")
+            break
+        if now_us() > deadline_us and drain.working:
+            said = f"{(now_us() - drain.stopped_us) // 1000} ms after the stop, with jobs running, "
+            said += "/ready is " + " and ".join(answer.say()[:60] for answer in seen)
+            ctx.fail("X4", said, allowed="503", answers=seen)
+            break
+        await asyncio.sleep(0.02)
+    if not has_ready:
+        await asyncio.sleep(ctx.tolerance_s)
+    if not drain.working:
+        return
+    body, _ = drain.life.compose("slow")
+    for answer in await drain.ask("POST", "/jobs", body):
+        if answer.ok and drain.working:
+            said = f"a submit while draining: {answer.say()[:80]}"
+            ctx.expect(answer.status == 503, "X4", said, allowed="503", answers=(answer,))
+
+
+async def _ends_well(
+    ctx: Context,
+    process: TargetProcess,
+    drain: _Drain,
+    jobs: list[Job],
+    *,
+    expected: tuple[str, ...],
+) -> None:
+    """Every waiter is answered with an end, and the exit code is 0."""
+    ended = await process.ended(END_WITHIN_S)
+    if not ended:
+        said = f"the process is still there {END_WITHIN_S:.0f} s after the stop"
+        ctx.fail("X4", said, allowed="it ends after the grace period")
+        await process.kill()
+        await process.ended(15.0)
+    code = process.exit_code
+    if ended and code is not None:
+        said = f"the exit code after a stop is {code}: {process.last_words()}"
+        ctx.expect(code == 0, "X4", said, allowed="0")
+    done, late = await asyncio.wait(drain.waits, timeout=5.0)
+    for task in late:
+        task.cancel()
+    for job, task in zip(jobs, drain.waits, strict=True):
+        if task not in done or task.cancelled() or task.exception() is not None:
+            ctx.fail("X4", f"a waiter on {job.id} was not answered", allowed="its terminal state")
+            continue
+        reading = task.result()
+        allowed = "200 with " + " or ".join(expected)
+        said = f"a waiter was answered {reading.state or reading.answer.say()[:60]}"
+        fine = reading.state in expected
+        ctx.expect(fine, "X4", said, allowed=allowed, answers=(reading.answer,))
+
+
+async def _outstay_the_grace(ctx: Context, process: TargetProcess) -> None:
+    """What is left after the grace period becomes `failed` (or its own budget ended it)."""
+    grace_ms = ctx.target.process.grace_ms
+    if grace_ms is None or grace_ms > 60_000:
+        return
+    life = ctx.another_life()
+    try:
+        drain = _Drain(ctx, life)
+        jobs = await drain.prepare("hanging", 1)
+        await process.stop()
+        drain.stopped_us = now_us()
+        budget_ms = ctx.target.limits.timeout_ms or 10**9
+        expected = ("failed",) if budget_ms > grace_ms + 2000 else ("failed", "timeout")
+        await _ends_well(ctx, process, drain, jobs, expected=expected)
+    finally:
+        await life.aclose()
