@@ -58,7 +58,7 @@ class _Pending(Ticket):
         if not self.done.wait(timeout_s):
             raise Unanswered(self._process.name, self.op, timeout_s)
         if self.reply is None:
-            raise HarnessError(self._process.fault)
+            raise HarnessError(self._process.end)
         refuse_error(self.op, self.reply)
         return Answer(self.reply, self.call_us, self.return_us)
 
@@ -69,6 +69,7 @@ class _Process:
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name
         self.fault = ""
+        self.end = ""
         self.stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self.alarms: list[str] = []
         self._lock = threading.Lock()
@@ -99,7 +100,7 @@ class _Process:
         if not self._greeted.wait(timeout_s):
             raise HarnessError(f"{self.name}: no hello within {timeout_s:.0f} s{self._tail()}")
         if self._hello is None:
-            raise HarnessError(self.fault)
+            raise HarnessError(self.end)
         return parse_hello(self.name, self._hello)
 
     def send(self, op: str, lane: int | None, args: dict[str, Any]) -> _Pending:
@@ -107,8 +108,8 @@ class _Process:
         pending = _Pending(self, op)
         assert self._popen.stdin is not None
         with self._lock:
-            if self.fault:
-                raise HarnessError(self.fault)
+            if self.end:
+                raise HarnessError(self.end)
             self._last_n += 1
             message: dict[str, Any] = {"n": self._last_n, "op": op, **args}
             if lane is not None:
@@ -171,8 +172,10 @@ class _Process:
                 continue
             if not self._accept(message, arrived_us):
                 return
-        status = None if self._closing else self._status()
-        self._fail(f"the driver died{f' ({status})' if status else ''}")
+        if self._closing:
+            self._release("the driver was let go")
+        else:
+            self._fail(f"the driver died ({self._status()})")
 
     def _accept(self, message: dict[str, Any], arrived_us: int) -> bool:
         """Match one answer with its question."""
@@ -211,10 +214,14 @@ class _Process:
 
     def _fail(self, fault: str) -> None:
         """Note the first fault and wake everybody who waits for an answer."""
-        if not self._closing and len(self._readers) > 1:
-            self._readers[1].join(0.2)
+        self._readers[1].join(0.2)
+        self.fault = self.fault or f"{self.name}: {fault}{self._tail()}"
+        self._release(self.fault)
+
+    def _release(self, why: str) -> None:
+        """No answer will come any more, for that reason."""
         with self._lock:
-            self.fault = self.fault or f"{self.name}: {fault}{self._tail()}"
+            self.end = why
             waiting = list(self._open.values())
             self._open.clear()
         for pending in waiting:

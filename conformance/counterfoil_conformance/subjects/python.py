@@ -11,7 +11,7 @@ import shlex
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from counterfoil_conformance.errors import HarnessError, UsageError
 from counterfoil_conformance.subjects.base import (
@@ -28,6 +28,9 @@ from counterfoil_conformance.subjects.host import CAPABILITIES, Factory, Host, L
 from counterfoil_conformance.subjects.race import CONCURRENT_OPS
 
 __all__ = ["PythonSubject", "load_factory"]
+
+# These run on a thread of their own, so that one which never returns does not take us with it.
+_MAY_BLOCK: Final = frozenset({"wait", *CONCURRENT_OPS})
 
 
 class _Call(Ticket):
@@ -80,10 +83,10 @@ class PythonSubject(Subject):
     def send(self, op: str, *, lane: int | None = None, **args: Any) -> Ticket:
         call, host = _Call(self.name, op), self._host
         message = {"op": op, **args}
-        if lane is None:
+        if lane is None and op not in _MAY_BLOCK:
             call.perform(host, message)
         else:
-            self._lanes.run(lane, lambda: call.perform(host, message))
+            self._lanes.run(-1 if lane is None else lane, lambda: call.perform(host, message))
         return call
 
     def restart(self) -> None:
