@@ -129,6 +129,10 @@ class Context:
         """What happened allows no conclusion."""
         self._publish(Undecided(clause, why))
 
+    def does_not_apply(self, clause: str, why: str) -> None:
+        """The clause speaks of a configuration that the target does not have."""
+        self._publish(NotRun(clause, why, applies=False))
+
     def declared(self, clause: str, why: str) -> None:
         """A deviation that the target file declares."""
         self._publish(Declared(clause, why))
@@ -146,6 +150,7 @@ class Check:
     sentence: str
     function: CheckFunction
     needs: tuple[str, ...]
+    unless: tuple[str, ...]
     places: int
     profile: Profile
     order: int
@@ -168,19 +173,32 @@ def check(
     clauses: str,
     *,
     needs: tuple[str, ...] = (),
+    unless: tuple[str, ...] = (),
     places: int = 0,
     profile: Profile = "quick",
     order: int = 50,
     limit_s: float = 60.0,
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Register a check under its function's name; `clauses` are those it can decide."""
+    """Register a check under its function's name; `clauses` are those it can decide.
+
+    `unless`: left out where the target has all of these keys, as a richer check then covers it.
+    """
 
     def enter(function: CheckFunction) -> CheckFunction:
         name = function.__name__
         assert name not in CHECKS, name
         sentence = (function.__doc__ or "").strip().split("\n")[0]
         CHECKS[name] = Check(
-            name, clause_ids(clauses), sentence, function, needs, places, profile, order, limit_s
+            name,
+            clause_ids(clauses),
+            sentence,
+            function,
+            needs,
+            unless,
+            places,
+            profile,
+            order,
+            limit_s,
         )
         return function
 

@@ -17,6 +17,7 @@ from typing import Final
 import counterfoil_conformance.wire.checks as checks_package
 from counterfoil_conformance.report.events import HarnessFault, NotRun, Untestable
 from counterfoil_conformance.run import Publish, RunOptions
+from counterfoil_conformance.wire.hearing import hear
 from counterfoil_conformance.wire.preflight import learn_bound, reach
 from counterfoil_conformance.wire.registry import ALL, CHECKS, Check, Context
 from counterfoil_conformance.wire.schedule import run_checks
@@ -77,7 +78,7 @@ async def _run(target: Target, options: RunOptions, publish: Publish) -> None:
         session.flush()
         await session.aclose()
         await _stop_if_ours(session)
-    _judge(session, publish)
+    hear(session, publish)
 
 
 def _choose(
@@ -87,6 +88,8 @@ def _choose(
     chosen = []
     for check in checks:
         if options.only and not options.only & set(check.clauses):
+            continue
+        if check.unless and not target.missing(check.unless):
             continue
         missing = target.missing(check.needs)
         if check.profile == "full" and options.profile != "full":
@@ -119,7 +122,3 @@ async def _start_if_needed(session: Session) -> None:
 async def _stop_if_ours(session: Session) -> None:
     if session.process is not None and session.process.ours:
         await session.process.abandon()
-
-
-def _judge(session: Session, publish: Publish) -> None:
-    """The whole recorded history before the oracle."""

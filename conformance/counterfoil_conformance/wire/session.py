@@ -14,13 +14,14 @@ import asyncio
 import itertools
 import json
 import random
+import re
 import string
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from counterfoil_conformance.oracle.history import Call
 from counterfoil_conformance.report.events import Finding, Witnessed
@@ -51,6 +52,7 @@ class Job:
     """An admitted job as this client knows it. Times are us of the run's clock.
 
     `live_us`: the call of the last read that saw it live (its submit's return at first);
+    `pending_us`: of the last one that saw it pending;
     `ended_us`: the return of the first read that saw it terminal; `gone_us`: of the first 404.
     """
 
@@ -62,6 +64,7 @@ class Job:
     task_id: str | None
     images: int
     live_us: int
+    pending_us: int = 0
     state: str = "pending"
     ended_us: int | None = None
     gone_us: int | None = None
@@ -128,7 +131,9 @@ class Session:
         self.process: Any = None
         self._publish = publish
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
-        self._worst_trip_us = 0
+        self.worst_trip_us = 0
+        self.is_fresh = False
+        self.forgotten: set[str] = set()
         self._published: Counter[tuple[str, str]] = Counter()
         self._failures_in_a_row = 0
         self._numbers = itertools.count(1)
@@ -164,6 +169,7 @@ class Session:
     def _note_trip(self, answer: Answer) -> None:
         if answer.ok:
             self._trips.append((answer.return_us, answer.trip_us))
+            self.worst_trip_us = max(self.worst_trip_us, answer.trip_us)
 
     # Reporting
 
@@ -370,6 +376,12 @@ class Session:
         self.jobs[job_id] = job
         return job
 
+    def abandoned(self, client: str, task_id: str | None) -> None:
+        """Record a submit that was sent whole and whose answer nobody will read."""
+        self.lost_submits += 1
+        args = {"task_id": task_id, "aborted": True}
+        self.history.append(Call(client, "submit", None, now_us(), None, CLOCK_ID, args, None))
+
     def _followed(self, answer: Answer, url: Any, own: str) -> str:
         """The path that a URL of the 202 leads to, or the one that the table says it must be."""
         default = self.target.prefix + own
@@ -402,9 +414,10 @@ class Session:
         """`GET /jobs/{id}/wait?timeout=ms`, as written; `patience_s` is how long we listen."""
         path = self._path(job, "/wait") + ("" if timeout is None else f"?timeout={timeout}")
         budget_ms = effective_budget_ms(timeout)
-        limit_s = patience_s if patience_s is not None else budget_ms / 1000 + 10
+        limit_s = patience_s if patience_s is not None else (budget_ms or 30_000) / 1000 + 10
         answer, reading = await self._get(Route.WAIT, job, path, conn, limit_s)
-        self._record("wait", _id(job), answer, {"budget_ms": budget_ms}, reading.reply)
+        args = {} if budget_ms is None else {"budget_ms": budget_ms}
+        self._record("wait", _id(job), answer, args, reading.reply)
         return reading
 
     async def result(self, job: Job | str, *, conn: Connection | None = None) -> Reading:
@@ -457,6 +470,8 @@ class Session:
             # A wait that ran out saw the state when it returned, not when it was called; its call
             # is the safe bound.
             job.live_us = max(job.live_us, answer.call_us)
+            if reading.state == "pending":
+                job.pending_us = max(job.pending_us, answer.call_us)
             if not job.terminal:
                 job.state = str(reading.state)
 
@@ -562,6 +577,7 @@ class Session:
 
     def forget(self) -> None:
         """Drop the history so far: others were still using the target."""
+        self.forgotten |= set(self.jobs)
         self.history.clear()
         self.answers.clear()
         self.jobs.clear()
@@ -571,15 +587,15 @@ class Session:
         await self.client.aclose()
 
 
-def effective_budget_ms(timeout: int | str | None) -> int:
-    """How long a wait with this `timeout` may block at most (W5, W10)."""
+def effective_budget_ms(timeout: int | str | None) -> int | None:
+    """How long a wait with this `timeout` may block (W5); None where it may be read either way."""
     if timeout is None:
         return 30_000
-    try:
-        value = int(str(timeout))
-    except ValueError:
-        return 30_000
-    return 30_000 if value <= 0 else min(value, 300_000)
+    text = unquote(str(timeout))
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        return None  # refused, or as if absent (W10): judged where it is asked
+    value = min(int(text[:40]), 300_000)
+    return value if value > 0 else None
 
 
 def _usable(conn: Connection | None) -> bool:

@@ -1,0 +1,438 @@
+"""A2 A3 A5 A6 A7: the bound, and who takes and gives back a place.
+
+One filling of the queue serves many questions. Invalid requests come first, more of each kind than
+there are places: if one of them took a place, the burst that follows is admitted short (A7). The
+burst sends more submits than there are places, their last bytes together, so that a check and an
+increment that are two steps let one through too many (A2, A3). While the queue is full and its
+first jobs run (a place released at the start instead of the end would be free now), more submits
+are refused. Then, each time a read shows a job terminal, the next submit is admitted (A5), and the
+one after it refused again.
+
+The certain numbers come from intervals: a job is live for certain from the return of its submit to
+the call of the last read that saw it live.
+"""
+
+import asyncio
+import json
+from typing import Final
+
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.reading import Reading
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job, Submitted
+from counterfoil_conformance.wire.steps import ended, submitted, waited
+
+_ENDINGS: Final = ("quick", "failing", "crashing", "echo")
+
+
+@check("A2 A3 A6 A7 A10", needs=("bodies.slow",), places=ALL, order=20, limit_s=120)
+async def a_full_queue_is_full_and_a_free_place_is_free(ctx: Context) -> None:
+    """Invalid requests, then a burst over the bound, then every place that comes free."""
+    bound = ctx.session.max_queue
+    if bound is None or bound < 1:
+        return
+    invalid = await invalid_submits(ctx, min(bound + 1, 20))
+    sent = await ctx.session.burst("slow", bound + max(4, bound // 2))
+    jobs = [one.job for one in sent if one.job is not None]
+    await asyncio.gather(*(ctx.session.status(job) for job in jobs))
+    _judge_burst(ctx, bound, sent, invalid)
+    waits = [asyncio.create_task(waited(ctx, job, 20_000)) for job in jobs]
+    await asyncio.sleep(0.12)  # the first of them run by now
+    await _stays_full(ctx, jobs, bound)
+    await _places_come_free(ctx, jobs, bound)
+    await _pending_waiters(ctx, jobs, waits)
+
+
+async def invalid_submits(ctx: Context, count: int) -> list[Answer]:
+    """Requests that must be refused for their form, `count` of each kind."""
+    session, good = ctx.session, ctx.session.compose("slow")[0]
+    content = json.loads(good)
+    bodies: list[tuple[bytes, dict[str, str], bool]] = [
+        (b"{not json", {}, True),
+        (b"[]", {}, True),
+        (json.dumps({**content, "images": []}).encode(), {}, True),
+        (json.dumps({k: v for k, v in content.items() if k != "images"}).encode(), {}, True),
+        (json.dumps({**content, "images": 7}).encode(), {}, True),
+    ]
+    if ctx.target.token:
+        bodies.append((good, {}, False))
+    limit = ctx.target.limits.max_body
+    if limit is not None and limit <= 2**21:
+        bodies.append((b" " * (limit + 1 - len(good)) + good, {}, True))
+    answers = []
+    for body, headers, authorized in bodies:
+        few = count if len(body) < 10_000 else min(count, 3)
+        token = ctx.target.token if authorized else None
+        for _ in range(few):
+            answers.append(  # noqa: PERF401 - one after another on purpose
+                await session.send("POST", "/jobs", body=body, headers=headers, token=token)
+            )
+    return answers
+
+
+def _judge_burst(ctx: Context, bound: int, sent: list[Submitted], invalid: list[Answer]) -> None:
+    admitted = [one for one in sent if one.job is not None]
+    live = [one.job for one in admitted if one.job is not None and not one.job.terminal]
+    answers = [one.answer for one in admitted]
+    if len(live) > bound:
+        ctx.fail(
+            "A3",
+            f"{len(live)} jobs of one burst are live in a queue of {bound}",
+            allowed=f"{bound} admitted, the others 429",
+            answers=answers[-2:],
+        )
+    elif len(admitted) == bound:
+        for clause in ("A2", "A3", "A7"):
+            ctx.ok(clause)
+    elif len(admitted) < bound and all(one.answer.ok for one in sent) and ctx.target.exclusive:
+        refused = [one.answer for one in sent if one.refused]
+        wrong = [a for a in invalid if a.status in (400, 401, 413, 415, 422)]
+        clause = "A7" if wrong else "A3"
+        ctx.fail(
+            clause,
+            f"only {len(admitted)} of {bound} places were free for a burst on an idle "
+            f"queue, after {len(wrong)} requests refused for their form",
+            allowed=f"{bound} admitted",
+            answers=(*wrong[-1:], *refused[:1]),
+        )
+    for one in sent:
+        if one.refused and one.answer.field("job_id") is not None:
+            ctx.fail("A6", "a 429 carries a job_id", allowed="no id", answers=(one.answer,))
+        elif one.refused:
+            ctx.ok("A6")
+
+
+async def _stays_full(ctx: Context, jobs: list[Job], bound: int) -> None:
+    """While all places are taken, running jobs included, nobody else gets in."""
+    for _ in range(3):
+        sent = await ctx.session.submit("slow")
+        readings = await asyncio.gather(*(ctx.session.status(job) for job in jobs))
+        certain = sum(_live_after(r, sent.answer) for r in readings)
+        if sent.job is not None:
+            if certain >= bound:
+                states = ", ".join(str(r.state) for r in readings)
+                ctx.fail(
+                    "A3",
+                    f"a submit was admitted while {certain} jobs were live ({states}) in a queue "
+                    f"of {bound}",
+                    allowed="429",
+                    answers=(sent.answer,),
+                )
+            jobs.append(sent.job)
+            return
+        if sent.refused and certain >= bound:
+            ctx.ok("A3")
+
+
+def _live_after(reading: Reading, answer: Answer) -> bool:
+    """Whether a read that began after an answer shows its job live."""
+    return reading.state in ("pending", "running") and reading.answer.call_us >= answer.return_us
+
+
+async def _places_come_free(ctx: Context, jobs: list[Job], bound: int) -> None:
+    """Each time a read shows an end: one submit is admitted at once, and the next one refused.
+
+    The judge decides on each answer with all intervals in view; here the moments are made. One
+    slow job replaces the first that ends (to see a place released twice), quick ones the others.
+    """
+    replaced = 0
+    conns = [await ctx.session.client.connect() for _ in jobs]
+    live, deadline_us = list(jobs), now_us() + int(ctx.session.patience_s() * 1e6)
+    while live and now_us() < deadline_us:
+        for job, conn in zip(list(live), conns, strict=False):
+            usable = not isinstance(conn, str) and conn.alive
+            await ctx.session.status(job, conn=conn if usable else None)  # type: ignore[arg-type]
+            if not job.terminal:
+                continue
+            live.remove(job)
+            sent = await ctx.session.submit("slow" if replaced < 2 else "quick")
+            replaced += 1
+            if sent.job is not None:
+                ctx.ok("A5")
+                await ctx.session.submit("slow" if replaced < 2 else "quick")
+            elif sent.refused and len(live) < bound and ctx.target.exclusive:
+                await _refused_wrongly(ctx, job, sent, bound)
+        await asyncio.sleep(0.008)
+    for conn in conns:
+        if not isinstance(conn, str):
+            conn.close()
+
+
+async def _refused_wrongly(ctx: Context, job: Job, sent: Submitted, bound: int) -> None:
+    """A 429 after a terminal read: wrong if even all that may be live leaves a place."""
+    possible = {j.id for j in ctx.session.jobs.values() if not j.terminal or _ended_in(j, sent)}
+    if len(possible) < bound:
+        ctx.fail(
+            "A5",
+            f"a submit was refused after a read had shown a job `{job.state}`: at most "
+            f"{len(possible)} of {bound} places were taken",
+            allowed="202",
+            answers=(sent.answer,),
+        )
+
+
+def _ended_in(job: Job, sent: Submitted) -> bool:
+    """Whether the job may still have been live when the submit was called."""
+    seen_us = job.ended_us if job.ended_us is not None else job.gone_us
+    return seen_us is not None and seen_us >= sent.answer.call_us
+
+
+async def _pending_waiters(
+    ctx: Context, jobs: list[Job], waits: list[asyncio.Task[Reading]]
+) -> None:
+    """W3: waits that were issued while their jobs were pending saw no `running`."""
+    for job, task in zip(jobs, waits, strict=False):
+        reading = await task
+        if reading.answer.ok and reading.state in ("pending", "running"):
+            ctx.fail(
+                "W3",
+                f"a wait of 20000 ms came back with `{reading.state}` after "
+                f"{reading.answer.trip_us // 1000} ms",
+                allowed="the terminal state",
+                answers=(reading.answer,),
+            )
+        elif reading.terminal:
+            ctx.ok("W3")
+            if job.ended_us is not None:
+                late_us = reading.answer.return_us - job.ended_us
+                if late_us > ctx.session.slack_us(job.ended_us):
+                    ctx.fail(
+                        "W2",
+                        f"a waiter was answered {late_us // 1000} ms after the end",
+                        allowed="woken",
+                        answers=(reading.answer,),
+                    )
+
+
+@check("A5 T5 A11 S9", needs=("bodies.quick", "bodies.slow"), places=ALL, order=30, limit_s=120)
+async def every_kind_of_end_gives_the_place_back_once(ctx: Context) -> None:
+    """More jobs of each ending than there are places, then exactly the free places are free."""
+    bound = ctx.session.max_queue
+    if bound is None or bound < 1:
+        return
+    holder = await ctx.session.submit("slow") if bound > 1 else None
+    for kind in _ENDINGS:
+        if ctx.target.has(f"bodies.{kind}"):
+            await _one_after_another(ctx, kind, min(bound, 24) + 2)
+        elif kind == "crashing":
+            ctx.untestable("T5", "bodies.crashing")
+    taken = 0
+    if holder is not None and holder.job is not None:
+        reading = await ctx.session.status(holder.job)
+        taken = int(not reading.terminal)
+    sent = await ctx.session.burst("slow", bound + 2, padding=0)
+    jobs = [one.job for one in sent if one.job is not None]
+    everyone = [*jobs, *([holder.job] if holder and holder.job else [])]
+    readings = await asyncio.gather(*(ctx.session.status(job) for job in everyone))
+    certain = sum(r.state in ("pending", "running") for r in readings)
+    answers = [one.answer for one in sent]
+    if certain > bound:
+        ctx.fail(
+            "A5",
+            f"{certain} jobs are live in a queue of {bound}: ends released a place twice",
+            allowed=f"{bound}",
+            answers=answers[-2:],
+        )
+    elif len(jobs) >= bound - taken:
+        ctx.ok("A5")
+        ctx.ok("A11")
+    elif all(a.ok for a in answers) and ctx.target.exclusive:
+        ctx.fail(
+            "A5",
+            f"only {len(jobs)} of {bound - taken} places were free after every job had ended",
+            allowed="a place back for each end",
+            answers=[a for a in answers if a.status == 429][:1],
+        )
+    workers = ctx.target.limits.workers
+    if workers is not None:
+        await _all_workers_run(ctx, everyone, min(workers, len(everyone)))
+
+
+async def _one_after_another(ctx: Context, kind: str, count: int) -> None:
+    """Each is admitted on the place that the one before it gave back."""
+    timeouts = 0
+    for number in range(count):
+        sent = await ctx.session.submit(kind)
+        if sent.job is None:
+            if sent.refused:
+                ctx.fail(
+                    "A5",
+                    f"after {number} `{kind}` jobs had ended one by one, the next is "
+                    "refused: their places are not given back",
+                    allowed="202",
+                    answers=(sent.answer,),
+                )
+            elif kind == "crashing":
+                ctx.fail(
+                    "T5",
+                    f"after {number} crashes: {sent.answer.say()}",
+                    allowed="the server lives on",
+                    answers=(sent.answer,),
+                )
+            return
+        state = await ended(ctx, sent.job, period_s=0.004)
+        if state == "":
+            _never_ended(ctx, kind, number, sent.job)
+            return
+        ctx.ok("S9")
+        # One timeout may be the machine's; when every one of them times out the error was lost.
+        timeouts += state == "timeout"
+        if kind in ("failing", "crashing") and (state == "done" or timeouts > count - 2):
+            ctx.fail(
+                "T5",
+                f"a `{kind}` body ended `{state}`",
+                allowed="`failed` with an error",
+                answers=(sent.answer,),
+            )
+        elif kind in ("failing", "crashing") and state == "failed":
+            ctx.ok("T5")
+
+
+def _never_ended(ctx: Context, kind: str, number: int, job: Job) -> None:
+    clause = "T5" if kind in ("failing", "crashing") or number else "S9"
+    ctx.fail(
+        clause,
+        f"`{kind}` job number {number + 1} on an idle target did not end: it is `{job.state}`",
+        allowed="a terminal state",
+        answers=(job.answer,),
+    )
+
+
+async def _all_workers_run(ctx: Context, jobs: list[Job], wanted: int) -> None:
+    """T5: no worker was lost to an error or a crash: as many run at once as there are workers."""
+    start_us = now_us()
+    while True:
+        readings = await asyncio.gather(*(ctx.session.status(job) for job in jobs))
+        running = sum(r.state == "running" for r in readings)
+        pending = [r for r in readings if r.state == "pending"]
+        if running >= wanted or not pending or any(r.terminal for r in readings):
+            if running >= wanted:
+                ctx.ok("T5")
+                ctx.ok("Q4")
+            return
+        if min(r.answer.call_us for r in readings) > start_us + ctx.session.slack_us(start_us):
+            break
+        await asyncio.sleep(0.03)
+    clause = "T5" if ctx.target.has("bodies.crashing") else "Q4"
+    ctx.fail(
+        clause,
+        f"{running} of {wanted} workers run while {len(pending)} jobs are pending",
+        allowed="every worker comes back",
+        answers=(pending[0].answer,),
+    )
+
+
+@check("A8 Q2", needs=("bodies.quick",), places=1)
+async def a_repeated_request_gets_a_new_id(ctx: Context) -> None:
+    """The same body with the same `req_id`, again and again, side by side and in turn."""
+    body, task_id = ctx.session.compose("quick")
+    ids: list[str] = []
+    for number in range(4):
+        sent = await ctx.session.submit(body=body)
+        if sent.job is not None:
+            sent.job.task_id = task_id
+            ids.append(sent.job.id)
+            if number % 2:
+                await ended(ctx, sent.job, period_s=0.005)
+    if len(ids) > 1:
+        ctx.expect(
+            len(set(ids)) == len(ids),
+            "A8",
+            f"one req_id got the ids {ids}",
+            allowed="a new id each time",
+        )
+
+
+@check("A10 H2", needs=("bodies.quick",), places=1)
+async def an_id_is_found_as_soon_as_it_is_issued(ctx: Context) -> None:
+    """Status, result and wait on warm connections, in the instant after the 202."""
+    conns = [await ctx.session.client.connect() for _ in range(3)]
+    if any(isinstance(conn, str) for conn in conns):
+        return
+    retained = ctx.target.limits.max_completed
+    for _ in range(30 if ctx.is_full else 8):
+        for conn in conns:
+            await ctx.session.status("job_" + ctx.session.nonce(20), conn=conn)  # type: ignore[arg-type]
+        sent = await ctx.session.submit("quick")
+        if sent.job is None:
+            await asyncio.sleep(0.02)
+            continue
+        one, two, three = (c if isinstance(c, Connection) and c.alive else None for c in conns)
+        readings = await asyncio.gather(
+            ctx.session.status(sent.job, conn=one),
+            ctx.session.result(sent.job, conn=two),
+            ctx.session.wait(sent.job, 1, conn=three),
+        )
+        lost = [r for r in readings if r.answer.ok and r.answer.status == 404]
+        if not lost:
+            ctx.ok("A10")
+        elif retained is None or retained > 3:
+            # With so few others about, nothing can have evicted it yet; the judge says the same.
+            pass
+        await ended(ctx, sent.job, period_s=0.005)
+    for conn in conns:
+        conn.close()  # type: ignore[union-attr]
+
+
+@check("A4", needs=("limits.max_queue",))
+async def a_bound_of_nothing_admits_nothing(ctx: Context) -> None:
+    """With `max_queue` at or below 0 every submit is refused with 429."""
+    bound = ctx.target.limits.max_queue
+    if bound is None or bound > 0:
+        ctx.does_not_apply("A4", "`limits.max_queue` is above 0")
+        return
+    for kind in ("quick", "slow"):
+        if not ctx.target.has(f"bodies.{kind}"):
+            continue
+        for _ in range(3):
+            sent = await ctx.session.submit(kind)
+            ctx.expect(
+                sent.refused,
+                "A4",
+                f"a submit is answered {sent.answer.say()}",
+                allowed="429",
+                answers=(sent.answer,),
+            )
+
+
+@check("A9", needs=("bodies.quick",), places=1, order=90)
+async def ids_cannot_be_guessed(ctx: Context) -> None:
+    """The ids of the whole run: the prefix, and how many bits can vary."""
+    for _ in range(12):
+        job = await submitted(ctx, "quick")
+        if job is not None:
+            await ended(ctx, job, period_s=0.005)
+    ids = list(ctx.session.jobs)
+    if len(ids) < 16:
+        return
+    strange = next((id_ for id_ in ids if not id_.startswith("job_")), None)
+    if strange is not None:
+        ctx.warn("A9", f"the id {strange} does not begin with job_", allowed="job_...")
+    bits = guessable_bits(ids)
+    if bits < 96:
+        ctx.warn(
+            "A9",
+            f"about {bits} bits of the ids vary, as in {ids[-2]} and {ids[-1]}",
+            allowed=">= 96 bits of randomness",
+        )
+    elif strange is None:
+        ctx.ok("A9", len(ids))
+
+
+def guessable_bits(ids: list[str]) -> int:
+    """An upper estimate of the random bits: varying positions, times bits per character."""
+    width = min(len(id_) for id_ in ids)
+    tails = [id_[-width:] for id_ in ids]
+    enough = min(8, len(ids) // 3)
+    varying = [k for k in range(width) if len({tail[k] for tail in tails}) >= enough]
+    used = {tail[k] for tail in tails for k in varying}
+    if used <= set("0123456789"):
+        per_character = 3.33
+    elif used <= set("0123456789abcdef") or used <= set("0123456789ABCDEF"):
+        per_character = 4.0
+    elif len({c.lower() for c in used}) == len(used):
+        per_character = 5.0
+    else:
+        per_character = 5.95
+    return int(len(varying) * per_character)

@@ -1,0 +1,339 @@
+"""T1 T2 T3 T6, and whatever needs a job that lives long: the long run of the profile.
+
+Runs that outlast their budget take seconds, so all that needs such seconds shares them. Late runs
+occupy every worker; a quick job behind them can only wait. Then:
+
+- the budget ends them all, each in its own time, neither early nor late (T1 pending, T6 running;
+  one of them waited for a worker first: the budget counts from admission);
+- the late ends come and change nothing (T2), while the queue is kept full, so that a place
+  released twice is taken twice and seen;
+- afterwards every worker runs jobs again (T3).
+
+Meanwhile the waits with budgets (W4, W5, W10) have a job that surely lives, and jobs grow old (R3).
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from counterfoil_conformance.wire.answer import now_us
+from counterfoil_conformance.wire.checks.aging import ages, has_time_to_age
+from counterfoil_conformance.wire.checks.wait_budgets import wait_budgets_on
+from counterfoil_conformance.wire.reading import Reading
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import (
+    ended,
+    sleep_until_us,
+    submitted,
+    waited,
+)
+
+POLL_S: Final = 0.04
+GRAIN_US: Final = 5_000
+
+
+@dataclass(slots=True)
+class Cast:
+    """The jobs of the long run, by part."""
+
+    late: list[Job] = field(default_factory=list)
+    pending: Job | None = None
+    slow: Job | None = None
+
+    @property
+    def all(self) -> list[Job]:
+        return [*self.late, *([self.pending] if self.pending else [])]
+
+
+@check(
+    "T1 T2 T3 T6 W2 W3 W4 W5 W10 R1 R3 R7 R9 G2 S4",
+    needs=("bodies.late", "bodies.late_ms", "limits.timeout_ms", "bodies.quick"),
+    places=ALL,
+    order=10,
+    limit_s=240,
+)
+async def a_run_that_outlasts_its_budget(ctx: Context) -> None:
+    """Late runs on every worker, a job behind them, waits and old jobs beside them."""
+    timeout_ms = ctx.target.limits.timeout_ms
+    assert timeout_ms is not None
+    if timeout_ms == 0:
+        return  # T4 has a check of its own
+    old = await submitted(ctx, "quick")
+    if old is not None:
+        await ended(ctx, old)
+    cast = await _set_up(ctx)
+    if not cast.late:
+        ctx.undecided("T6", "no late job was admitted to the idle queue")
+        return
+    first = cast.late[0]
+    guests = [asyncio.create_task(wait_budgets_on(ctx, first, timeout_ms))]
+    if old is not None and has_time_to_age(ctx):
+        guests.append(asyncio.create_task(ages(ctx, old, cast.slow)))
+    if cast.slow is not None:
+        guests.append(asyncio.create_task(_until_terminal(ctx, cast.slow)))
+    waits = [asyncio.create_task(waited(ctx, job, 290_000)) for job in cast.all]
+    try:
+        await asyncio.gather(*(_watch_budget(ctx, job, job is cast.pending) for job in cast.all))
+        await _judge_waits(ctx, cast, waits)
+        await _late_ends_change_nothing(ctx, cast)
+        await asyncio.gather(*guests)
+    finally:
+        for task in (*guests, *waits):
+            task.cancel()
+
+
+async def _until_terminal(ctx: Context, job: Job) -> None:
+    await ended(ctx, job)
+
+
+async def _set_up(ctx: Context) -> Cast:
+    """Late runs on all workers (one behind a slow job, if places allow) and a quick one behind."""
+    limits, cast = ctx.target.limits, Cast()
+    bound, workers = ctx.session.max_queue or 1, limits.workers
+    occupied = min(workers or 1, bound)
+    with_slow = ctx.target.has("bodies.slow") and workers is not None and bound >= workers + 2
+    with_slow = with_slow and workers is not None and workers >= 2
+    for number in range(occupied):
+        last = number == occupied - 1
+        if last and with_slow:
+            cast.slow = await _admitted(ctx, "slow")
+        failing = last and number > 0 and ctx.target.has("bodies.late_failing")
+        job = await _admitted(ctx, "late_failing" if failing else "late")
+        if job is not None:
+            cast.late.append(job)
+    if workers is None:
+        ctx.untestable("T1", "limits.workers")
+        return cast
+    cast.pending = await _admitted(ctx, "quick") if bound > occupied >= workers else None
+    if cast.pending is None:
+        ctx.untestable("T1", "a queue with more places than there are workers")
+    return cast
+
+
+async def _admitted(ctx: Context, kind: str) -> Job | None:
+    return (await ctx.session.submit(kind)).job
+
+
+async def _watch_budget(ctx: Context, job: Job, is_pending: bool) -> None:
+    """Poll one job over its budget, and judge when it ended."""
+    clause = "T1" if is_pending else "T6"
+    timeout_us = (ctx.target.limits.timeout_ms or 0) * 1000
+    earliest_us, latest_us = job.call_us + timeout_us, job.return_us + timeout_us
+    ran = False
+    while True:
+        reading = await ctx.session.status(job)
+        ran = ran or reading.state == "running"
+        if job.terminal:
+            break
+        if reading.answer.ok and reading.answer.call_us > latest_us + ctx.session.slack_us():
+            _over_budget(ctx, clause if reading.state == "pending" else "T6", job, reading)
+            return
+        await asyncio.sleep(POLL_S)
+    if job.gone_us is not None:
+        return
+    if job.state == "timeout":
+        assert job.ended_us is not None
+        if reading.answer.return_us < earliest_us - GRAIN_US:
+            spent_ms = (reading.answer.return_us - job.call_us) // 1000
+            ctx.fail(
+                clause,
+                f"timed out after {spent_ms} ms of {timeout_us // 1000} ms",
+                allowed=f"not before {timeout_us // 1000} ms after admission",
+                answers=(reading.answer,),
+            )
+        elif not is_pending or not ran:
+            ctx.ok(clause)
+        await _result_is_409(ctx, job)
+    elif is_pending:
+        ctx.untestable("T1", "an earlier run that holds its worker beyond the budget of the next")
+    elif reading.answer.return_us < earliest_us:
+        ctx.undecided("T6", f"the late body ended `{job.state}` within its budget")
+
+
+def _over_budget(ctx: Context, clause: str, job: Job, reading: Reading) -> None:
+    spent_ms = (reading.answer.call_us - job.return_us) // 1000
+    if clause == "T6" and not ctx.target.dialect.running_budget:
+        ctx.declared("T6", "`dialect.running_budget = false`: a run may overstay")
+        return
+    ctx.fail(
+        clause,
+        f"a job is still `{reading.state}` {spent_ms} ms after its admission",
+        allowed=f"`timeout` after {ctx.target.limits.timeout_ms} ms",
+        answers=(reading.answer,),
+    )
+
+
+async def _result_is_409(ctx: Context, job: Job) -> None:
+    """G2 of a job that timed out."""
+    reading = await ctx.session.result(job)
+    if reading.answer.status == 409:
+        ctx.ok("G2")
+
+
+async def _judge_waits(ctx: Context, cast: Cast, waits: list[asyncio.Task[Reading]]) -> None:
+    """W2 of an end by timeout, W3 of the job that was pending all the time."""
+    for job, task in zip(cast.all, waits, strict=True):
+        if job.ended_us is None:
+            continue
+        done, _ = await asyncio.wait([task], timeout=2 + ctx.session.slack_us() / 1e6)
+        if not done:
+            ctx.fail(
+                "W2",
+                f"a waiter sleeps on 2 s after the job was seen `{job.state}`",
+                allowed="woken by the terminal transition",
+                answers=(job.answer,),
+            )
+            continue
+        reading = task.result()
+        late_us = reading.answer.return_us - job.ended_us
+        if not reading.answer.ok:
+            continue
+        if reading.state in ("pending", "running"):
+            ctx.fail(
+                "W3" if reading.state == "running" else "W4",
+                f"a wait of 290000 ms came back after {reading.answer.trip_us // 1000} ms "
+                f"with `{reading.state}`",
+                allowed="the terminal state",
+                answers=(reading.answer,),
+            )
+        elif late_us > ctx.session.slack_us(job.ended_us):
+            ctx.fail(
+                "W2",
+                f"a waiter was answered {late_us // 1000} ms after the timeout",
+                allowed="woken by the terminal transition",
+                answers=(reading.answer,),
+            )
+        else:
+            ctx.ok("W2")
+            ctx.ok("W3")
+
+
+async def _late_ends_change_nothing(ctx: Context, cast: Cast) -> None:
+    """Keep the queue full over the moments of the late ends, then look at everything again."""
+    late_ms, session = ctx.target.bodies.late_ms, ctx.session
+    assert late_ms is not None
+    timed_out = [job for job in cast.late if job.state == "timeout"]
+    if not timed_out or not ctx.target.has("bodies.slow"):
+        return
+    last_us = max(job.return_us for job in cast.late) + late_ms * 1000
+    before = {job.id: await session.status(job) for job in timed_out}
+    fillers: list[Job] = []
+    while now_us() < last_us + 150_000:
+        sent = await session.submit("slow")
+        if sent.job is not None:
+            fillers.append(sent.job)
+        await asyncio.sleep(0 if sent.job else 0.05)
+    await asyncio.gather(*(session.status(job) for job in fillers if not job.terminal))
+    await _places_released_once(ctx, [job for job in fillers if not job.terminal])
+    await _workers_come_back(ctx, [job for job in fillers if not job.terminal])
+    await sleep_until_us(last_us + session.slack_us())
+    for job in timed_out:
+        await _stays_timed_out(ctx, job, before[job.id])
+
+
+async def _places_released_once(ctx: Context, live: list[Job]) -> None:
+    """T2: the late ends gave no place back a second time."""
+    bound = ctx.session.max_queue
+    if bound is None:
+        return
+    extra = await ctx.session.burst("slow", 2, padding=0)
+    readings = await asyncio.gather(*(ctx.session.status(job) for job in live))
+    still = [r for r in readings if r.state in ("pending", "running")]
+    admitted = [one for one in extra if one.job is not None]
+    if len(still) + len(admitted) > bound and len(still) > bound - len(admitted):
+        ctx.fail(
+            "T2",
+            f"after the late ends {len(still) + len(admitted)} jobs are live in a "
+            f"queue of {bound}: a place was released twice",
+            allowed="429",
+            answers=(one.answer for one in admitted),
+        )
+
+
+async def _workers_come_back(ctx: Context, live: list[Job]) -> None:
+    """T3: once the late runs are over, pending jobs run on every worker."""
+    workers = ctx.target.limits.workers or 1
+    start_us, wanted = now_us(), min(workers, len(live))
+    if not wanted:
+        return
+    while True:
+        readings = await asyncio.gather(*(ctx.session.status(job) for job in live))
+        running = sum(r.state == "running" for r in readings)
+        moved = sum(r.terminal for r in readings)
+        pending = [r for r in readings if r.state == "pending"]
+        if running >= wanted or moved >= 1 or not pending:
+            ctx.ok("T3")
+            return
+        if min(r.answer.call_us for r in readings) > start_us + ctx.session.slack_us(start_us):
+            break
+        await asyncio.sleep(0.03)
+    ctx.fail(
+        "T3",
+        f"after the late runs only {running} of {workers} workers run, {len(pending)} jobs wait",
+        allowed="every worker comes back",
+        answers=(r.answer for r in pending[:2]),
+    )
+
+
+async def _stays_timed_out(ctx: Context, job: Job, before: Reading) -> None:
+    """T2: the state and the error are what they were, and there is no result."""
+    after, result = await ctx.session.status(job), await ctx.session.result(job)
+    if after.answer.status == 404:
+        return  # evicted meanwhile
+    same = after.state == before.state and after.body.get("error") == before.body.get("error")
+    ctx.expect(
+        same and result.answer.status in (409, 404),
+        "T2",
+        "the late end of a run changed a job that had timed out",
+        allowed=f"`timeout`, {before.body.get('error')!r}, and 409 for the result",
+        answers=(before.answer, after.answer, result.answer),
+    )
+
+
+@check("T4", needs=("bodies.slow", "limits.timeout_ms"), places=1)
+async def no_budget_is_no_budget(ctx: Context) -> None:
+    """With `timeout_ms = 0` the longest run there is a body for ends `done`."""
+    if ctx.target.limits.timeout_ms != 0:
+        ctx.does_not_apply("T4", "`limits.timeout_ms` is not 0")
+        return
+    kind = "late" if ctx.target.has("bodies.late") else "slow"
+    job = await submitted(ctx, kind)
+    run_ms = ctx.target.bodies.late_ms or 0
+    if job is None or run_ms > (120_000 if ctx.is_full else 6_000):
+        return
+    state = await ended(ctx, job, run_ms=run_ms)
+    if state in ("done", "failed", "timeout"):
+        reading = await ctx.session.status(job)
+        ctx.expect(
+            state == "done",
+            "T4",
+            f"a {kind} job ended `{state}` without a budget",
+            allowed="`done`",
+            answers=(reading.answer,),
+        )
+
+
+@check(
+    "T1 T6",
+    needs=("bodies.hanging", "limits.timeout_ms"),
+    unless=("bodies.late", "bodies.late_ms"),
+    places=ALL,
+    order=96,
+    limit_s=400,
+)
+async def a_hanging_run_is_ended_by_its_budget(ctx: Context) -> None:
+    """A run that does not come back, and (with one worker) a job behind it."""
+    timeout_ms = ctx.target.limits.timeout_ms or 0
+    if timeout_ms == 0 or timeout_ms > (310_000 if ctx.is_full else 6_000):
+        return
+    job = await _admitted(ctx, "hanging")
+    if job is None:
+        return
+    behind = None
+    if ctx.target.limits.workers == 1 and ctx.target.has("bodies.quick"):
+        behind = await _admitted(ctx, "quick")
+    watched = [_watch_budget(ctx, job, is_pending=False)]
+    if behind is not None:
+        watched.append(_watch_budget(ctx, behind, is_pending=True))
+    await asyncio.gather(*watched)

@@ -1,0 +1,390 @@
+"""G1 G2 G4 G5 Q2 R6 S4 S6: what a job gives back, and that it is the job's own.
+
+Every request carries something that nobody else's does: a `req_id` that the envelope must echo,
+and, with the `echo` body, a nonce that the data must depend on. What a nonce gives is learnt alone
+first; later, side by side with others, it must give the same and nothing else.
+
+Order within `results` is learnt likewise: two images that give different data alone are sent
+together in both orders.
+"""
+
+import asyncio
+import json
+from typing import Any
+
+from counterfoil_conformance.wire.answer import NOT_JSON
+from counterfoil_conformance.wire.reading import Reading, at_pointer
+from counterfoil_conformance.wire.registry import Context, check
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import ended, is_gone, submitted
+from counterfoil_spec.ledger import Outcome
+
+__all__ = ["echoed", "judge_envelope"]
+
+
+def judge_envelope(ctx: Context, job: Job, reading: Reading) -> Any:
+    """G4, G5 and Q2 of one 200: the results, or None where there is no envelope."""
+    body, answer = reading.body, reading.answer
+    if reading.outcome is not Outcome.READY or not isinstance(body, dict):
+        return None
+    results = body.get("results")
+    if not isinstance(results, list):
+        return None
+    if job.task_id:
+        ctx.expect(
+            body.get("task_id") == job.task_id,
+            "Q2",
+            f"the task_id is {body.get('task_id')!r:.80}",
+            allowed=f"{job.task_id!r:.80}",
+            answers=(job.answer, answer),
+        )
+    if job.images:
+        ctx.expect(
+            len(results) == job.images,
+            "G4",
+            f"{len(results)} results for {job.images} images",
+            allowed="one item per image",
+            answers=(job.answer, answer),
+        )
+    good = [item for item in results if isinstance(item, dict) and item.get("status") == 0]
+    shapes = all(_is_item(item) for item in results)
+    ctx.expect(
+        shapes,
+        "G4",
+        "an item of `results` has not its own `status` and `data` (null exactly when it failed)",
+        allowed='{"status": 0, "data": ...}',
+        answers=(answer,),
+    )
+    some_failed = len(good) < len(results)
+    if shapes and not good and results:
+        ctx.fail(
+            "G5",
+            "a job none of whose items succeeded is `done`",
+            allowed="`failed`",
+            answers=(job.answer, answer),
+        )
+    elif shapes:
+        ctx.expect(
+            body.get("partial") is some_failed,
+            "G5",
+            f"`partial` is {body.get('partial')} with {len(good)} of {len(results)} items fine",
+            allowed=str(some_failed).lower(),
+            answers=(job.answer, answer),
+        )
+    return results
+
+
+def _is_item(item: Any) -> bool:
+    if not isinstance(item, dict) or "data" not in item:
+        return False
+    status = item.get("status")
+    if not isinstance(status, int) or isinstance(status, bool):
+        return False
+    return (item["data"] is None) == (status != 0)
+
+
+async def _done(
+    ctx: Context, body: bytes, task_id: str | None = None
+) -> tuple[Job, Reading] | None:
+    """Submit a body, wait for its end, fetch its result."""
+    for _ in range(40):
+        sent = await ctx.session.submit(body=body)
+        if sent.job is not None:
+            sent.job.task_id = task_id
+            await ended(ctx, sent.job, period_s=0.006)
+            return sent.job, await ctx.session.result(sent.job)
+        if not sent.refused:
+            return None
+        await asyncio.sleep(0.05)
+    return None
+
+
+@check("G1 G2 G4 G5 Q2 R6 S4 S6", needs=("bodies.quick",), places=1)
+async def a_result_is_there_once_done_and_stays_the_same(ctx: Context) -> None:
+    """Status, wait and result of an ended job, read again and again over a while."""
+    kinds = ["quick"] + [k for k in ("failing", "crashing") if ctx.target.has(f"bodies.{k}")]
+    for kind in kinds:
+        job = await submitted(ctx, kind)
+        if job is None or await ended(ctx, job, period_s=0.005) in ("", "gone"):
+            continue
+        first: tuple[Reading, Reading] | None = None
+        for pause_s in (0, 0, 0.02, 0.15):
+            await asyncio.sleep(pause_s)
+            status, result = await ctx.session.status(job), await ctx.session.result(job)
+            wait = await ctx.session.wait(job, 100)
+            if any(is_gone(reading) for reading in (status, result, wait)):
+                break
+            first = first or (status, result)
+            _same(ctx, first, (status, result), wait)
+        if first is not None:
+            _judge_end(ctx, kind, job, first[1])
+
+
+def _same(
+    ctx: Context,
+    first: tuple[Reading, Reading],
+    later: tuple[Reading, Reading],
+    wait: Reading,
+) -> None:
+    """Two looks at a terminal job agree."""
+    views = [_view(r) for r in (first[0], later[0], wait)]
+    if not all(r.answer.ok for r in (*first, *later, wait)):
+        return
+    if views[0] == views[1] == views[2]:
+        ctx.ok("S4")
+        ctx.ok("S6")
+    else:
+        ctx.fail(
+            "R6",
+            "reads of a terminal job differ",
+            allowed=str(views[0]),
+            answers=(first[0].answer, later[0].answer, wait.answer),
+        )
+    clause = "G1" if first[1].outcome is Outcome.READY else "G2"
+    ctx.expect(
+        first[1].answer.status == later[1].answer.status and first[1].reply == later[1].reply,
+        clause,
+        "the result of a terminal job changed from one read to the next",
+        allowed="the same (`server_time_ms` aside)",
+        answers=(first[1].answer, later[1].answer),
+    )
+    ctx.ok("R6")
+
+
+def _view(reading: Reading) -> tuple[Any, Any]:
+    """What of a status must not change."""
+    body = reading.body if isinstance(reading.body, dict) else {}
+    return reading.state, body.get("error") or None
+
+
+def _judge_end(ctx: Context, kind: str, job: Job, result: Reading) -> None:
+    if job.state == "done":
+        ctx.expect(
+            result.answer.status == 200,
+            "G1",
+            f"the result of a done job is answered {result.answer.status}",
+            allowed="200",
+            answers=(result.answer,),
+        )
+        judge_envelope(ctx, job, result)
+    elif job.state in ("failed", "timeout"):
+        ctx.expect(
+            result.answer.status == 409 and _names(result, job.state),
+            "G2",
+            f"the result of a `{job.state}` job is answered {result.answer.say()}",
+            allowed=f"409 naming the state `{job.state}`",
+            answers=(result.answer,),
+        )
+    if kind == "quick" and job.state == "failed":
+        ctx.undecided("G1", "the body `bodies.quick` ends `failed`")
+
+
+def _names(reading: Reading, state: str) -> bool:
+    """Whether a 409 names the state: in its error, in the target's own word for it too."""
+    return reading.state == state or state in reading.answer.body.decode("utf-8", "replace")
+
+
+@check("G2", needs=("bodies.slow",), places=1)
+async def the_result_of_a_live_job_is_a_409(ctx: Context) -> None:
+    """Results asked for all through the life of a slow job: 409 naming the state, until done."""
+    job = await submitted(ctx, "slow")
+    if job is None:
+        return
+    while not job.terminal:
+        before = await ctx.session.status(job)
+        result = await ctx.session.result(job)
+        after = await ctx.session.status(job)
+        states = {before.state, after.state}
+        if states <= {"pending", "running"} and result.answer.ok and result.answer.status != 404:
+            named = any(_names(result, str(state)) for state in states)
+            ctx.expect(
+                result.answer.status == 409 and named,
+                "G2",
+                f"the result of a live job is answered {result.answer.say()}",
+                allowed=f"409 naming {' or '.join(sorted(map(str, states)))}",
+                answers=(before.answer, result.answer),
+            )
+        await asyncio.sleep(0.03)
+
+
+@check("Q2", needs=("bodies.quick",), places=1)
+async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> None:
+    """`req_id` given, absent, empty, long, not Latin; one that is no Unicode text is refused."""
+    content = json.loads(ctx.target.bodies.quick or "{}")
+    content.pop("req_id", None)
+    given = [
+        f"ours {ctx.session.nonce()}",
+        "x" * 120,
+        ctx.session.nonce() + "-\u00e9\u4e2d\U0001f600",
+    ]
+    for text in given:
+        # JSON text in ASCII escapes: an odd req_id may be refused (422) or made safe (E7).
+        outcome = await _done(ctx, json.dumps({**content, "req_id": text}).encode())
+        if outcome is None or outcome[1].outcome is not Outcome.READY:
+            continue
+        task_id = outcome[1].body.get("task_id")
+        if text.isascii():
+            ctx.expect(
+                task_id == text,
+                "Q2",
+                f"req_id {text!r} came back as {task_id!r}",
+                allowed=repr(text),
+                answers=(outcome[0].answer, outcome[1].answer),
+            )
+    for extra in ({}, {"req_id": ""}):
+        outcome = await _done(ctx, json.dumps({**content, **extra}).encode())
+        if outcome is not None and outcome[1].outcome is Outcome.READY:
+            task_id = outcome[1].body.get("task_id")
+            ctx.expect(
+                isinstance(task_id, str) and task_id != "",
+                "Q2",
+                f"without a req_id the task_id is {task_id!r}",
+                allowed="one that the server made",
+                answers=(outcome[0].answer, outcome[1].answer),
+            )
+    lone = json.dumps({**content, "req_id": "\ud800 is no text"}).encode()
+    sent = await ctx.session.submit(body=lone)
+    if sent.answer.ok and not sent.refused:
+        ctx.expect(
+            400 <= sent.answer.status < 500,
+            "Q2",
+            f"a req_id with a lone surrogate is answered {sent.answer.status}",
+            allowed="a refusal (422 or 400)",
+            answers=(sent.answer,),
+        )
+
+
+async def echoed(ctx: Context, nonce: str) -> Any:
+    """What the echo body gives for a nonce, alone; `NOT_JSON` where it cannot be told."""
+    body, task_id = ctx.session.compose("echo", nonce=nonce)
+    outcome = await _done(ctx, body, task_id)
+    if outcome is None or outcome[1].outcome is not Outcome.READY:
+        return NOT_JSON
+    judge_envelope(ctx, *outcome)
+    return at_pointer(outcome[1].body, ctx.target.bodies.echo_pointer or "")
+
+
+@check("G4 Q2", needs=("bodies.echo", "bodies.echo_pointer"), places=3, order=52)
+async def nobody_gets_anothers_data(ctx: Context) -> None:
+    """What a nonce gives alone, it gives among others: as job, several times, read crosswise."""
+    nonces = [ctx.session.nonce() for _ in range(4)]
+    expected = {}
+    for nonce in nonces:
+        expected[nonce] = await echoed(ctx, nonce)
+    values = [json.dumps(v, sort_keys=True, default=str) for v in expected.values()]
+    if NOT_JSON in expected.values() or len(set(values)) < len(values):
+        ctx.undecided(
+            "G4",
+            "what `bodies.echo` shows at `bodies.echo_pointer` does not tell one "
+            "nonce from another",
+        )
+        return
+    for _ in range(6 if ctx.is_full else 3):
+        await asyncio.gather(*(_one_echo(ctx, nonce, expected[nonce]) for nonce in nonces))
+
+
+async def _one_echo(ctx: Context, nonce: str, expected: Any) -> None:
+    body, task_id = ctx.session.compose("echo", nonce=nonce)
+    sent = await ctx.session.submit(body=body)
+    if sent.job is None:
+        return
+    sent.job.task_id = task_id
+    await ended(ctx, sent.job, period_s=0.004)
+    reading = await ctx.session.result(sent.job)
+    if judge_envelope(ctx, sent.job, reading) is None:
+        return
+    got = at_pointer(reading.body, ctx.target.bodies.echo_pointer or "")
+    ctx.expect(
+        got == expected,
+        "G4",
+        "a job got data that is not its own",
+        allowed=f"{expected!r:.120}",
+        answers=(sent.answer, reading.answer),
+    )
+
+
+@check("G4 G5", needs=("bodies.quick",), places=1)
+async def every_image_has_its_item_in_order(ctx: Context) -> None:
+    """Different images together, in both orders; a good one, one that fails and a good one."""
+    await _order_of_items(ctx)
+    await _partial(ctx)
+
+
+async def _alone(ctx: Context, content: dict[str, Any], image: Any) -> Any:
+    """What an image gives alone, beside these other fields; `NOT_JSON` unless always the same."""
+    datas = []
+    for _ in range(2):
+        outcome = await _done(ctx, json.dumps({**content, "images": [image]}).encode())
+        results = judge_envelope(ctx, *outcome) if outcome else None
+        if not results or not isinstance(results[0], dict):
+            return NOT_JSON
+        datas.append(results[0].get("data"))
+    return datas[0] if datas[0] == datas[1] and datas[0] is not None else NOT_JSON
+
+
+async def _order_of_items(ctx: Context) -> None:
+    """Two images that give different data alone, beside the same other fields, then together."""
+    other = "echo" if ctx.target.has("bodies.echo") else "slow"
+    if not ctx.target.has(f"bodies.{other}"):
+        return
+    nonce = ctx.session.nonce()
+    content = json.loads((getattr(ctx.target.bodies, other) or "").replace("{nonce}", nonce))
+    content.pop("req_id", None)
+    one = json.loads(ctx.target.bodies.quick or "{}")["images"][0]
+    two = content["images"][0]
+    first, second = await _alone(ctx, content, one), await _alone(ctx, content, two)
+    if NOT_JSON in (first, second) or first == second:
+        return
+    for images, wanted in (
+        ([one, two, one], [first, second, first]),
+        ([two, one], [second, first]),
+    ):
+        outcome = await _done(ctx, json.dumps({**content, "images": images}).encode())
+        results = judge_envelope(ctx, *outcome) if outcome else None
+        if outcome is None or results is None:
+            continue
+        got = [item.get("data") for item in results if isinstance(item, dict)]
+        ctx.expect(
+            got == wanted,
+            "G4",
+            "the items are not those of the images, in order",
+            allowed=f"{wanted!r:.200}",
+            answers=(outcome[0].answer, outcome[1].answer),
+        )
+
+
+async def _partial(ctx: Context) -> None:
+    """An image that cannot be read between two good ones, and the failing body's image likewise."""
+    content = json.loads(ctx.target.bodies.quick or "{}")
+    good = content["images"][0]
+    bad = ["!!!! not base64 !!!!"]
+    if ctx.target.has("bodies.failing"):
+        failing = json.loads(ctx.target.bodies.failing or "{}")
+        rest = {k: v for k, v in failing.items() if k != "images"}
+        if rest == {k: v for k, v in content.items() if k != "images"}:
+            bad.append(failing["images"][0])
+    for image in bad:
+        for images in ([good, image, good], [image, good]):
+            outcome = await _done(ctx, json.dumps({**content, "images": images}).encode())
+            if outcome is None:
+                continue
+            results = judge_envelope(ctx, *outcome)
+            if results is None or len(results) != len(images):
+                continue
+            broken = [k for k, item in enumerate(results) if item.get("status") != 0]
+            where = [k for k, each in enumerate(images) if each == image]
+            ctx.expect(
+                broken in (where, []),
+                "G4",
+                f"items {broken} failed, and images {where} were bad",
+                allowed=f"{where}",
+                answers=(outcome[0].answer, outcome[1].answer),
+            )
+        await _all_bad(ctx, content, image)
+
+
+async def _all_bad(ctx: Context, content: dict[str, Any], image: str) -> None:
+    """G5: none succeeded, so it is `failed`."""
+    outcome = await _done(ctx, json.dumps({**content, "images": [image, image]}).encode())
+    if outcome is not None and outcome[0].state == "failed":
+        ctx.ok("G5")

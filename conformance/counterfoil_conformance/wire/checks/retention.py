@@ -1,0 +1,82 @@
+"""R1 R4 R5 R9: retention by count.
+
+Quick jobs end one after another, more than are retained, while a slow one runs that is older than
+they are: a live job is never evicted (R1), and once it has ended it is evicted in its turn like any
+other (R4: a completion order that had dropped it while it ran would keep it for ever, and wear off
+with each). After every round a census asks after everybody; the judge counts who remains and who is
+missing. What this module judges itself is only the order of the victims (R5), which is a SHOULD.
+"""
+
+from counterfoil_conformance.wire.answer import now_us
+from counterfoil_conformance.wire.census import census
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import ended
+
+
+@check(
+    "R1 R4 R5 R6 R7 R9",
+    needs=("bodies.quick", "limits.max_completed"),
+    places=ALL,
+    order=24,
+    limit_s=200,
+)
+async def the_oldest_go_first_and_no_more_than_the_excess(ctx: Context) -> None:
+    """Rounds of more quick jobs than are retained, beside a slow one that is older than all."""
+    kept = ctx.target.limits.max_completed
+    assert kept is not None
+    if max(kept, 0) > (400 if ctx.is_full else 60):
+        for clause in ("R4", "R5", "R9"):
+            ctx.undecided(clause, f"to fill {kept} retained jobs takes `--profile full`, or longer")
+        return
+    limits = ctx.target.limits
+    beside = ctx.target.has("bodies.slow") and (limits.workers or 1) > 1
+    beside = beside and (ctx.session.max_queue or 1) > 1
+    for _ in range(6 if ctx.is_full else 2):
+        old = (await ctx.session.submit("slow")).job if beside else None
+        started_us = now_us()
+        ended_jobs = await _end_one_by_one(ctx, max(kept, 0) + 3)
+        _judge_order(ctx, ended_jobs, max(kept, 0), now_us() - started_us)
+        await census(ctx)
+        if old is not None:
+            await ended(ctx, old)
+            await _end_one_by_one(ctx, max(kept, 0) + 2)
+            await census(ctx)
+
+
+async def _end_one_by_one(ctx: Context, count: int) -> list[Job]:
+    """Quick jobs, each submitted when a read has shown the one before it terminal."""
+    jobs = []
+    for _ in range(count):
+        sent = await ctx.session.submit("quick")
+        if sent.job is None:
+            continue
+        await ended(ctx, sent.job, period_s=0.004)
+        if sent.job.ended_us is not None:
+            jobs.append(sent.job)
+            await ctx.session.result(sent.job)
+    for job in jobs:
+        await ctx.session.status(job)
+    return jobs
+
+
+def _judge_order(ctx: Context, jobs: list[Job], kept: int, took_us: int) -> None:
+    """R5: the order of submission, of completion and of first use is one here, so it is known."""
+    ttl_ms = ctx.target.limits.job_ttl_ms
+    if not jobs or kept == 0 or ttl_ms is None or took_us > ttl_ms * 500:
+        return
+    # The last one was terminal only after the last submit; of those before it `kept` remain.
+    before = jobs[:-1]
+    gone = [job for job in before if job.gone_us is not None]
+    for job in gone:
+        older = [j for j in before[: before.index(job)] if j.gone_us is None]
+        if older:
+            ctx.warn(
+                "R5",
+                f"{job.id} is gone, and {older[0].id}, which ended before it, is not",
+                allowed="the oldest go first",
+                answers=(older[0].answer, job.answer),
+            )
+            return
+    if gone:
+        ctx.ok("R5", len(gone))

@@ -1,0 +1,274 @@
+"""W1 W2 W6 W7: who waits is told in time, with the end of the job in view.
+
+The end of a job is bracketed by tight polls on another connection: a waiter is late only when it
+returns later than tolerance + measured round trip after a poll had *returned* the terminal state.
+Lost wake-ups live in a window of microseconds between a waiter's look at the state and its sleep,
+so many waits are issued around many ends: of jobs that end within milliseconds, and of slow ones
+at the moment at which earlier ones ended.
+"""
+
+import asyncio
+
+from counterfoil_conformance.wire.answer import now_us
+from counterfoil_conformance.wire.client import Connection, encode
+from counterfoil_conformance.wire.reading import Reading
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import (
+    ended,
+    is_gone,
+    patience_s,
+    polled,
+    sleep_until_us,
+    submitted,
+    waited,
+)
+
+BUDGET_MS = 4000
+
+
+def judge_waiters(ctx: Context, job: Job, readings: list[Reading], clauses: str) -> None:
+    """All waits were issued with a budget beyond the end: each must have come back at the end."""
+    if job.ended_us is None:
+        return  # evicted before a poll saw its end: the judge has the history
+    seen = set()
+    for reading in readings:
+        answer = reading.answer
+        due_us = max(job.ended_us, answer.call_us)
+        late_us = answer.return_us - due_us
+        if not answer.ok or is_gone(reading):
+            continue  # the hook and the judge have seen it
+        if late_us > ctx.session.slack_us(due_us):
+            ctx.fail(
+                clauses.split(maxsplit=1)[0],
+                f"a waiter was answered {late_us // 1000} ms after the job was seen {job.state}",
+                allowed=f"within {ctx.session.slack_us(due_us) // 1000} ms",
+                answers=(answer,),
+            )
+        elif reading.state in ("pending", "running"):
+            ctx.fail(
+                "W3" if reading.state == "running" else "W4",
+                f"a waiter came back with `{reading.state}` after {answer.trip_us // 1000} ms "
+                f"of a budget of {BUDGET_MS} ms",
+                allowed="the terminal state, or the budget spent",
+                answers=(answer,),
+            )
+        else:
+            seen.add(reading.state)
+            for clause in clauses.split():
+                ctx.ok(clause)
+    if len(seen) > 1:
+        answers = [r.answer for r in readings]
+        ctx.fail(
+            "W6",
+            f"waiters of one job saw {' and '.join(sorted(map(str, seen)))}",
+            allowed="the same terminal state",
+            answers=answers,
+        )
+
+
+@check("W1 W2 W6", needs=("bodies.slow",), places=1)
+async def waiters_of_a_slow_job_are_all_woken(ctx: Context) -> None:
+    """Waiters with different budgets, some of whose neighbours vanish, are woken by the end."""
+    job = await submitted(ctx, "slow")
+    if job is None:
+        return
+    vanish = [await ctx.session.client.connect() for _ in range(6)]
+    gone = [conn for conn in vanish if isinstance(conn, Connection)]
+    path = f"{ctx.target.prefix}/jobs/{job.id}/wait?timeout={BUDGET_MS}"
+    for conn in gone:
+        conn.write(encode(ctx.session.client.request("GET", path)))
+    async with polled(ctx, job):
+        early = [waited(ctx, job, t) for t in (BUDGET_MS, 300_000, None, 2**31 - 1)]
+        waits = [asyncio.create_task(w) for w in early]
+        await asyncio.sleep(0.1)
+        for conn in gone:
+            conn.abort()
+        waits += [asyncio.create_task(waited(ctx, job, BUDGET_MS)) for _ in range(4)]
+        readings = list(await asyncio.gather(*waits))
+        await ended(ctx, job)
+    judge_waiters(ctx, job, readings, "W2 W6")
+    await at_once_on(ctx, job)
+
+
+async def at_once_on(ctx: Context, job: Job) -> None:
+    """W1 on a job that has ended."""
+    if job.ended_us is None or job.gone_us is not None:
+        return
+    reading = await ctx.session.wait(job, BUDGET_MS)
+    if is_gone(reading) or not reading.answer.ok:
+        return
+    trip_us = reading.answer.trip_us
+    ctx.expect(
+        reading.terminal and trip_us <= ctx.session.slack_us(),
+        "W1",
+        f"a wait on a job that is {job.state} took {trip_us // 1000} ms and says {reading.state}",
+        allowed="an answer at once, with the terminal state",
+        answers=(reading.answer,),
+    )
+
+
+@check("W1 W2", needs=("bodies.quick",), places=1)
+async def waits_issued_around_a_quick_end_are_answered(ctx: Context) -> None:
+    """Quick, failing and crashing jobs, with waits issued in the milliseconds of their ends."""
+    kinds = ["quick"] * (40 if ctx.is_full else 10)
+    if ctx.target.has("bodies.failing"):
+        kinds += ["failing"] * 4
+    if ctx.target.has("bodies.crashing"):
+        kinds += ["crashing"] * 2
+    conns = [await ctx.session.client.connect() for _ in range(4)]
+    ready = [conn for conn in conns if isinstance(conn, Connection)]
+    for number, kind in enumerate(kinds):
+        job = await submitted(ctx, kind)
+        if job is None:
+            continue
+        async with polled(ctx, job, 0.004):
+            readings = await asyncio.gather(
+                *(delayed_wait(ctx, job, 0.0011 * k * (number % 5), c) for k, c in enumerate(ready))
+            )
+            await ended(ctx, job, period_s=0.005)
+        judge_waiters(ctx, job, list(readings), "W2 W6")
+        if number % 4 == 0 or kind != "quick":
+            await at_once_on(ctx, job)
+    for conn in ready:
+        conn.close()
+
+
+async def delayed_wait(ctx: Context, job: Job, delay_s: float, conn: Connection) -> Reading:
+    """A wait after a delay, on a warm connection."""
+    if delay_s:
+        await asyncio.sleep(delay_s)
+    return await ctx.session.wait(job, BUDGET_MS, conn=conn if conn.alive else None)
+
+
+@check("W2", needs=("bodies.slow",), places=1, order=55)
+async def waits_issued_at_the_very_end_of_a_slow_job_are_answered(ctx: Context) -> None:
+    """Two slow jobs: the first tells how long the run takes, the second is waited on at its end."""
+    first = await submitted(ctx, "slow")
+    if first is None or await ended(ctx, first, period_s=0.004) in ("", "gone"):
+        return
+    assert first.ended_us is not None
+    run_us = first.ended_us - first.call_us
+    job = await submitted(ctx, "slow")
+    if job is None:
+        return
+    conns = [await ctx.session.client.connect() for _ in range(16)]
+    ready = [conn for conn in conns if isinstance(conn, Connection)]
+
+    async def wait_at(conn: Connection, at_us: int) -> Reading:
+        await sleep_until_us(at_us)
+        return await ctx.session.wait(job, BUDGET_MS, conn=conn if conn.alive else None)
+
+    async with polled(ctx, job, 0.004):
+        expected_us = job.call_us + run_us
+        offsets = [1200 * (k - len(ready) // 2) - 3000 for k in range(len(ready))]
+        readings = await asyncio.gather(
+            *(wait_at(c, expected_us + o) for c, o in zip(ready, offsets, strict=True))
+        )
+        await ended(ctx, job)
+    judge_waiters(ctx, job, list(readings), "W2 W6")
+    for conn in ready:
+        conn.close()
+
+
+@check("W7 G3 S8")
+async def an_unknown_id_is_answered_at_once(ctx: Context) -> None:
+    """Status, wait (with a long budget) and result of ids never issued: 404 at once, and again."""
+    for shape in ("job_" + ctx.session.nonce(32), ctx.session.nonce(8), "0", "job_"):
+        for _ in range(2):
+            waits = await ctx.session.wait(shape, 5000)
+            status = await ctx.session.status(shape)
+            result = await ctx.session.result(shape)
+            for clause, reading in (("W7", waits), ("S8", status), ("G3", result)):
+                ctx.expect(
+                    is_gone(reading),
+                    clause,
+                    f"an id that was never issued is answered {reading.answer.say()}",
+                    allowed="404",
+                    answers=(reading.answer,),
+                )
+            trip_us = waits.answer.trip_us
+            ctx.expect(
+                trip_us <= ctx.session.slack_us(),
+                "W7",
+                f"the 404 of a wait on an unknown id took {trip_us // 1000} ms",
+                allowed="at once",
+                answers=(waits.answer,),
+            )
+
+
+@check("W9", needs=("bodies.slow", "bodies.quick"), places=ALL, order=40)
+async def many_waiters_hold_nobody_up(ctx: Context) -> None:
+    """200 waiters on a slow job: submits, reads and (with a free worker) runs go on as without."""
+    limits = ctx.target.limits
+    count = 200 if limits.max_connections is None else min(200, limits.max_connections // 2)
+    control = await ctx.session.submit("quick")
+    if control.job is None or await ended(ctx, control.job, period_s=0.004) == "":
+        ctx.undecided("W9", "a quick job did not end on the idle target")
+        return
+    job = await submitted(ctx, "slow")
+    if job is None:
+        return
+    path = f"{ctx.target.prefix}/jobs/{job.id}/wait?timeout=20000"
+    request = ctx.session.client.request("GET", path)
+    conns: list[Connection] = []
+    for start in range(0, count, 50):
+        batch = [ctx.session.client.connect() for _ in range(start, min(count, start + 50))]
+        opened = await asyncio.gather(*batch)
+        conns += [conn for conn in opened if isinstance(conn, Connection)]
+    calls = [conn.write(encode(request)) for conn in conns]
+    await asyncio.sleep(0.03)
+    await judge_service_beside(ctx, job, control.job)
+    answers = await asyncio.gather(
+        *(c.read_answer(request, at, patience_s(ctx)) for c, at in zip(conns, calls, strict=True))
+    )
+    await ended(ctx, job)
+    for conn, answer in zip(conns, answers, strict=True):
+        conn.close()
+        late_us = answer.return_us - (job.ended_us or answer.return_us)
+        # A crowd of waiters is answered one after another, by us too: a second is not a hang.
+        if not answer.ok or late_us > ctx.session.slack_us() + 1_000_000:
+            ctx.fail(
+                "W6",
+                f"one of {len(conns)} waiters was not woken: {answer.say()}",
+                allowed="all woken by the end of the job",
+                answers=(answer,),
+            )
+            break
+    else:
+        ctx.ok("W6", len(answers))
+
+
+async def judge_service_beside(ctx: Context, job: Job, control: Job) -> None:
+    """While the waiters wait: a submit is prompt, and a quick job runs where a worker is free."""
+    sent = await ctx.session.submit("quick")
+    read = await ctx.session.status(job)
+    if read.terminal:
+        ctx.undecided("W9", "the slow job ended before the waiters were in place")
+        return
+    allowed_us = ctx.session.slack_us() + control.answer.trip_us
+    ctx.expect(
+        sent.answer.ok and sent.answer.trip_us <= allowed_us,
+        "W9",
+        f"beside waiters a submit took {sent.answer.trip_us // 1000} ms: {sent.answer.say()}",
+        allowed=f"within {allowed_us // 1000} ms, as without them",
+        answers=(sent.answer,),
+    )
+    if sent.job is None or (ctx.target.limits.workers or 1) < 2:
+        return
+    assert control.ended_us is not None
+    run_us = control.ended_us - control.return_us
+    state = await ctx.session.until_terminal(sent.job, (run_us + 2 * allowed_us) / 1e6)
+    still = await ctx.session.status(job)
+    if state is None and not still.terminal:
+        last = await ctx.session.status(sent.job)
+        late_us = now_us() - sent.job.return_us - run_us
+        ctx.expect(
+            last.terminal or late_us <= allowed_us,
+            "W9",
+            "beside waiters a quick job did not run although a worker was idle",
+            allowed="as without them",
+            answers=(last.answer,),
+        )
+    elif state is not None:
+        ctx.ok("W9")

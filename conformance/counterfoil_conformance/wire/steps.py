@@ -1,0 +1,159 @@
+"""Steps that several checks take: bringing jobs about, and judging what only intervals can judge.
+
+Nothing here waits for luck. "In time" always means: the deadline that the contract sets, plus the
+declared tolerance, plus what round trips and our own event loop were measured to take meanwhile.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.reading import Reading
+from counterfoil_conformance.wire.registry import Context
+from counterfoil_conformance.wire.session import Job
+from counterfoil_spec.ledger import Outcome
+
+__all__ = [
+    "ended",
+    "gathered",
+    "patience_s",
+    "polled",
+    "sleep_until_us",
+    "start_of",
+    "submitted",
+    "waited",
+    "workers_all_run",
+]
+
+
+def patience_s(ctx: Context, run_ms: int = 0) -> float:
+    """How long a single job of that run time may take on an idle target, with ample room."""
+    budget_ms = ctx.target.limits.timeout_ms or 0
+    return 3 + 2 * max(run_ms, ctx.target.bodies.slow_ms or 0) / 1000 + budget_ms / 1000
+
+
+async def sleep_until_us(at_us: int) -> None:
+    """Sleep until that moment of the run's clock."""
+    await asyncio.sleep(max(0, at_us - now_us()) / 1e6)
+
+
+async def submitted(ctx: Context, kind: str, *, tries_s: float = 5.0) -> Job | None:
+    """An admitted job of that kind; a full queue is tried again, as another check may hold it."""
+    deadline_us = now_us() + int(tries_s * 1e6)
+    while True:
+        sent = await ctx.session.submit(kind)
+        if sent.job is not None:
+            return sent.job
+        if not sent.refused or now_us() > deadline_us:
+            return None
+        await asyncio.sleep(0.05)
+
+
+async def ended(ctx: Context, job: Job, *, run_ms: int = 0, period_s: float = 0.02) -> str:
+    """Poll until the job is terminal: its state then, "gone", or "" where that did not come."""
+    limit_s = patience_s(ctx, run_ms)
+    reading = await ctx.session.until_terminal(job, limit_s, period_s=period_s)
+    if reading is None:
+        return ""
+    return "gone" if job.ended_us is None else job.state
+
+
+async def start_of(ctx: Context, job: Job, limit_s: float) -> str:
+    """Poll until the job has left `pending`: its state then, "" if it did not."""
+    deadline_us = now_us() + int(limit_s * 1e6)
+    while now_us() < deadline_us:
+        await ctx.session.status(job)
+        if job.state != "pending" or job.terminal:
+            return job.state
+        await asyncio.sleep(0.015)
+    return ""
+
+
+@asynccontextmanager
+async def polled(ctx: Context, job: Job, period_s: float = 0.01) -> AsyncIterator[None]:
+    """Poll the status beside whatever else is done, so that the end of the job is bracketed."""
+    conn = await ctx.session.client.connect()
+
+    async def poll() -> None:
+        while not job.terminal:
+            usable = isinstance(conn, Connection) and conn.alive
+            await ctx.session.status(job, conn=conn if usable else None)  # type: ignore[arg-type]
+            await asyncio.sleep(period_s)
+
+    task = asyncio.create_task(poll())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if isinstance(conn, Connection):
+            conn.close()
+
+
+async def waited(ctx: Context, job: Job, timeout: int | str | None) -> Reading:  # noqa: ASYNC109
+    """A wait on a connection of its own, so that it is never behind another request."""
+    conn = await ctx.session.client.connect()
+    if not isinstance(conn, Connection):
+        return await ctx.session.wait(job, timeout)
+    try:
+        return await ctx.session.wait(job, timeout, conn=conn)
+    finally:
+        conn.close()
+
+
+async def gathered(*awaitables: object) -> list[object]:
+    """`asyncio.gather` that cancels the others when one fails."""
+    tasks = [asyncio.ensure_future(one) for one in awaitables]  # type: ignore[call-overload]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def workers_all_run(ctx: Context, clause: str, after: str) -> bool | None:
+    """On an idle queue: as many slow jobs as there are workers all start running.
+
+    None where nothing can be concluded (untold number of workers, no places, jobs over too soon).
+    A worker that is missing shows as a job that stays pending while fewer run than there are
+    workers.
+    """
+    workers, bound = ctx.target.limits.workers, ctx.session.max_queue
+    if workers is None or bound is None or not ctx.target.has("bodies.slow"):
+        return None
+    jobs = [s.job for s in await ctx.session.burst("slow", min(workers, bound), padding=0) if s.job]
+    if not jobs:
+        return None
+    admitted_us = max(job.return_us for job in jobs)
+    while True:
+        readings = await asyncio.gather(*(ctx.session.status(job) for job in jobs))
+        waiting = [r for r in readings if r.state == "pending"]
+        if not waiting:
+            return True
+        if any(job.terminal for job in jobs):
+            # One ended and another has not begun, though there was a worker for each of them.
+            break
+        first_call_us = min(r.answer.call_us for r in readings)
+        if first_call_us > admitted_us + ctx.session.slack_us(admitted_us):
+            break
+        await asyncio.sleep(0.02)
+    ctx.fail(
+        clause,
+        f"{after}, {len(waiting)} of {len(jobs)} jobs stay pending although "
+        f"{len(jobs)} of {workers} workers should be free for them",
+        allowed="every one of them running",
+        answers=(r.answer for r in waiting),
+    )
+    return False
+
+
+def last_answers(readings: Iterable[Reading]) -> tuple[Answer, ...]:
+    """The answers behind some readings, in order of return."""
+    return tuple(sorted((r.answer for r in readings), key=lambda answer: answer.return_us))
+
+
+def is_gone(reading: Reading) -> bool:
+    """Whether a read says that the id is unknown."""
+    return reading.outcome is Outcome.NOT_FOUND
