@@ -102,12 +102,16 @@ def _ledger(
     return enter(LEDGER, clauses, when)
 
 
-@_ledger("S1", when=lambda ledger: bool(ledger.live or ledger.retained))
-def _live_jobs_are_live_and_retained_jobs_are_terminal(ledger: Ledger) -> bool:
-    """A job is in one state, and recorded where jobs of that state are."""
-    return all(not job.state.terminal for job in ledger.live) and all(
-        job.state.terminal for job in ledger.retained
-    )
+@_ledger("S1", when=lambda ledger: bool(ledger.live))
+def _live_jobs_are_pending_or_running(ledger: Ledger) -> bool:
+    """A job that counts as live is in a live state."""
+    return all(not job.state.terminal for job in ledger.live)
+
+
+@_ledger("S1", when=lambda ledger: bool(ledger.retained))
+def _retained_jobs_are_terminal(ledger: Ledger) -> bool:
+    """A job that counts as terminal is in a terminal state."""
+    return all(job.state.terminal for job in ledger.retained)
 
 
 @_ledger("A1", when=lambda ledger: ledger.depth > 0 or bool(ledger.live))
@@ -131,7 +135,7 @@ def _depth_is_never_negative(ledger: Ledger) -> bool:
 @_ledger("A4", when=lambda ledger: ledger.limits.max_queue <= 0)
 def _no_room_admits_nothing(ledger: Ledger) -> bool:
     """`async_max_queue` <= 0: no job was ever admitted."""
-    return ledger.issued == 0 and not ledger.live and not ledger.retained
+    return not ledger.live and not ledger.retained and ledger.issued == 0
 
 
 @_ledger("A8", when=lambda ledger: len(ledger.live) + len(ledger.retained) > 1)

@@ -4,7 +4,7 @@ The properties of moves, one after the other in the order of the clauses. `invar
 properties are for; a move is any call there is, accepted, refused or a read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from counterfoil_spec.ledger import Job, JobId, Ledger, Outcome, State, has_expired
@@ -55,7 +55,11 @@ def _jobs(ledger: Ledger) -> tuple[Job, ...]:
     return (*ledger.live, *ledger.retained)
 
 
-def _ids(jobs: tuple[Job, ...]) -> set[JobId]:
+def _some(jobs: Iterable[Job]) -> bool:
+    return any(True for _ in jobs)
+
+
+def _ids(jobs: Iterable[Job]) -> set[JobId]:
     return {job.id for job in jobs}
 
 
@@ -178,13 +182,12 @@ def _admission_depends_on_depth_alone(move: Move) -> bool:
 @_move("A5", on=_EVERY)
 def _a_place_is_taken_and_released_once(move: Move) -> bool:
     """Depth grows by one at an admission, falls by one at a terminal transition, else stays."""
-    if move.action == "admit":
-        taken = int(move.step.accepted)
-    elif move.action in ENDINGS:
-        taken = -int(move.step.accepted)
-    else:
-        taken = 0
-    return move.after.depth == move.before.depth + taken
+    before, after = move.before.depth, move.after.depth
+    if move.step.accepted and move.action == "admit":
+        return after == before + 1
+    if move.step.accepted and move.action in ENDINGS:
+        return after == before - 1
+    return after == before
 
 
 @_move("A8", on=frozenset({"admit"}), when=_accepted)
@@ -201,13 +204,13 @@ def _an_admitted_job_is_found_at_once(move: Move) -> bool:
     return job is not None and move.after.find(job.id) == job
 
 
-@_move("R1", on=_WRITES, when=lambda move: bool(move.before.live))
+@_move("R1", on=_WRITES, when=lambda move: _some(move.before.live))
 def _a_live_job_is_never_evicted(move: Move) -> bool:
     """However old it is, and however many jobs complete, a live job stays."""
     return _ids(move.before.live) <= _ids(_jobs(move.after))
 
 
-@_move("R2", on=_WRITES - {"sweep"}, when=lambda move: bool(move.before.retained))
+@_move("R2", on=_WRITES - {"sweep"}, when=lambda move: _some(move.before.retained))
 def _only_a_sweep_evicts(move: Move) -> bool:
     """Eviction happens only inside a submit: not by time, not by a read, not by a transition."""
     return _ids(move.before.retained) <= _ids(_jobs(move.after))
@@ -267,7 +270,7 @@ def _a_sweep_keeps_the_most_recently_completed(move: Move) -> bool:
     return move.after.retained == before[len(before) - kept :]
 
 
-@_move("R6", on=_WRITES, when=lambda move: bool(move.before.retained))
+@_move("R6", on=_WRITES, when=lambda move: _some(move.before.retained))
 def _a_retained_job_does_not_change(move: Move) -> bool:
     """Until it is evicted, nothing of a terminal job changes but its payload, once taken."""
     return all(
