@@ -117,6 +117,7 @@ async def _start_if_needed(session: Session) -> None:
     session.process = process.TargetProcess(session.target)
     if not await session.process.listening():
         await session.process.start()
+        session.is_fresh = True
 
 
 async def _stop_if_ours(session: Session) -> None:

@@ -216,7 +216,8 @@ async def _late_ends_change_nothing(ctx: Context, cast: Cast) -> None:
     timed_out = [job for job in cast.late if job.state == "timeout"]
     if not timed_out or not ctx.target.has("bodies.slow"):
         return
-    last_us = max(job.return_us for job in cast.late) + late_ms * 1000
+    # A run that first waited for a worker may count its lateness from its start.
+    last_us = max(max(job.return_us, job.pending_us) for job in cast.late) + late_ms * 1000 + 60_000
     before = {job.id: await session.status(job) for job in timed_out}
     fillers: list[Job] = []
     while now_us() < last_us + 150_000:

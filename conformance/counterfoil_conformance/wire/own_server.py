@@ -1,0 +1,168 @@
+"""`counterfoil conform` without a subject: start our own server and judge it as any other.
+
+The server is a process of its own, started by its command line; nothing of it is imported. It is
+started twice. First with the model it ships, for handwritten digits: ten real pictures go in, and
+what comes back must name them. Then with the probe model, whose images are commands, with a small
+queue, short limits, a token and a prefix: that one is judged clause by clause.
+"""
+
+import asyncio
+import base64
+import json
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any, Final
+
+from counterfoil_conformance.errors import HarnessError
+from counterfoil_conformance.report.events import CheckEnded, CheckStarted
+from counterfoil_conformance.run import Publish, RunOptions
+from counterfoil_conformance.wire.answer import now_us
+from counterfoil_conformance.wire.process import TargetProcess
+from counterfoil_conformance.wire.reading import at_pointer
+from counterfoil_conformance.wire.session import CURRENT_CHECK, Session
+from counterfoil_conformance.wire.target import Target, parse_target
+
+__all__ = ["own_target", "run"]
+
+_TOKEN: Final = "counterfoil-checks-itself"
+_PREFIX: Final = "/v1/models/probe"
+_MAX_QUEUE, _WORKERS, _MAX_COMPLETED = 4, 2, 5
+_TTL_MS, _TIMEOUT_MS, _SLOW_MS, _LATE_MS = 1500, 1500, 600, 2200
+_PICTURES_CHECK: Final = "real_pictures_come_back_named"
+_CLAUSES: Final = ("G1", "G4", "Q2", "S9")
+
+
+def run(
+    options: RunOptions, publish: Publish, judge: Callable[[Target, RunOptions, Publish], None]
+) -> None:
+    """Start it and judge it: `judge` is the run against any target.
+
+    Raises:
+        HarnessError: it could not be started, or does not know its digits.
+    """
+    if not options.only or options.only & set(_CLAUSES):
+        asyncio.run(_pictures(options, publish))
+    judge(own_target(_free_port()), options, publish)
+
+
+def own_target(port: int) -> Target:
+    """Our own server with the probe model, as a target file would describe it."""
+    return parse_target(
+        {
+            "base_url": f"http://127.0.0.1:{port}",
+            "prefix": _PREFIX,
+            "token": _TOKEN,
+            "limits": {
+                "max_queue": _MAX_QUEUE,
+                "job_ttl_ms": _TTL_MS,
+                "max_completed": _MAX_COMPLETED,
+                "timeout_ms": _TIMEOUT_MS,
+                "workers": _WORKERS,
+                "max_body": 1 << 20,
+                "max_connections": 2000,
+                "async_enabled": True,
+            },
+            "bodies": dict(_bodies()),
+            "dialect": {"public": ["/healthz", "/ready", "/openapi.json"]},
+            "process": {"start": _command(port), "grace_ms": 5000},
+        }
+    )
+
+
+def _bodies() -> Iterator[tuple[str, str | int]]:
+    commands = {
+        "quick": "quick",
+        "slow": f"delay:{_SLOW_MS}",
+        "failing": "fail:as told",
+        "crashing": "crash",
+        "hanging": "hang",
+        "late": f"delay:{_LATE_MS}",
+        "late_failing": f"delay:{_LATE_MS};fail:late",
+    }
+    for kind, text in commands.items():
+        yield kind, json.dumps({"images": [base64.b64encode(text.encode()).decode()]})
+    yield "slow_ms", _SLOW_MS
+    yield "late_ms", _LATE_MS
+    yield "echo", '{"images": ["{nonce}"]}'
+    yield "echo_pointer", "/results/0/data/echo"
+
+
+def _command(port: int, model: str = "probe") -> str:
+    words = [sys.executable, "-m", "counterfoil_conformance", "serve", "--model", model]
+    flags = {"port": port, "workers": _WORKERS, "async-enabled": "true", "log-level": "warning"}
+    if model == "probe":
+        flags |= {
+            "prefix": _PREFIX,
+            "token": _TOKEN,
+            "max-body": 1 << 20,
+            "max-connections": 2000,
+            "async-max-queue": _MAX_QUEUE,
+            "async-job-ttl": _TTL_MS,
+            "async-max-completed": _MAX_COMPLETED,
+            "async-timeout": _TIMEOUT_MS,
+            "grace": 5000,
+        }
+    words += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
+    return shlex.join(words)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _as_check(publish: Publish) -> Iterator[None]:
+    """The pictures are a check like any other."""
+    CURRENT_CHECK.set(_PICTURES_CHECK)
+    publish(CheckStarted(_PICTURES_CHECK, _CLAUSES))
+    started_us = now_us()
+    yield
+    publish(CheckEnded(_PICTURES_CHECK, _CLAUSES, (now_us() - started_us) / 1e6))
+
+
+async def _pictures(options: RunOptions, publish: Publish) -> None:
+    """Ten real pictures in, ten names out."""
+    port = _free_port()
+    target = parse_target(
+        {
+            "base_url": f"http://127.0.0.1:{port}",
+            "process": {"start": _command(port, "digits")},
+        }
+    )
+    process = TargetProcess(target)
+    await process.start()
+    session = Session(target, options, publish)
+    try:
+        with _as_check(publish):
+            await _name_them(session)
+    finally:
+        session.flush()
+        await session.aclose()
+        await process.abandon()
+
+
+async def _name_them(session: Session) -> None:
+    pictures = json.loads(
+        resources.files(__package__).joinpath("digits.json").read_text(encoding="ascii")
+    )
+    body = json.dumps({"images": list(pictures.values()), "req_id": "ten digits"}).encode()
+    sent = await session.submit(body=body)
+    if sent.job is None:
+        raise HarnessError(f"our own server refused ten digits: {sent.answer.say()}")
+    await session.wait(sent.job, 10_000)
+    reading = await session.result(sent.job)
+    named = [at_pointer(reading.body, f"/results/{n}/data/label") for n in range(len(pictures))]
+    right = sum(str(one) == digit for one, digit in zip(named, pictures, strict=True))
+    if right < len(pictures) - 1:
+        raise HarnessError(f"our own server names {list(pictures)} {named}: {_shown(reading.body)}")
+    for clause in _CLAUSES:
+        session.ok(clause)
+
+
+def _shown(body: Any) -> str:
+    return json.dumps(body)[:300]
