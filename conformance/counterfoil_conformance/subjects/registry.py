@@ -57,7 +57,7 @@ class Context:
     @property
     def dice(self) -> random.Random:
         """The run's choices, the same for the same seed and check."""
-        return random.Random(f"{self.options.seed} {self.check}")  # noqa: S311
+        return random.Random(f"{self.options.seed} {self.check}")
 
     def books(self, limits: Limits) -> Books:
         """A fresh ledger; what is done with it is judged when the check is over."""

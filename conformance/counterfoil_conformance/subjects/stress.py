@@ -36,7 +36,7 @@ def stress(host: Host, message: Mapping[str, Any]) -> Json:
     roles += [(f"poller-{k}", stage.poll) for k in range(int(message.get("pollers", 3)))]
     roles += [(f"waiter-{k}", stage.wait) for k in range(int(message.get("waiters", 2)))]
     threads = {
-        name: threading.Thread(target=role, args=(name, random.Random(name)), daemon=True)  # noqa: S311
+        name: threading.Thread(target=role, args=(name, random.Random(name)), daemon=True)
         for name, role in roles
     }
     for thread in threads.values():

@@ -123,7 +123,7 @@ class Session:
         self.history: list[Call] = []
         self.answers: list[tuple[Call, Answer]] = []
         self.jobs: dict[str, Job] = {}
-        self.rng = random.Random(options.seed)  # noqa: S311 - reproducible on purpose
+        self.rng = random.Random(options.seed)
         self.witnesses: Counter[str] = Counter()
         self.lag = _Lag()
         self.max_queue: int | None = target.limits.max_queue
