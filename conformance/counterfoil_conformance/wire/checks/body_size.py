@@ -113,7 +113,9 @@ async def _send(
     *,
     body: bytes,
 ) -> Answer:
-    request = ctx.session.client.request("POST", ctx.target.prefix + route, headers=headers)
+    request = ctx.session.client.request(
+        "POST", ctx.target.prefix + route, body=body, headers=headers
+    )
     answer, _ = await send_in_pieces(
         conn, request, pieces, pause_s=0.002, timeout_s=10 + ctx.tolerance_s
     )
@@ -139,7 +141,9 @@ async def _expecting(ctx: Context, route: str, size: int) -> None:
         def pieces() -> Iterator[bytes]:
             yield body
 
-        request = ctx.session.client.request("POST", ctx.target.prefix + route, headers=headers)
+        request = ctx.session.client.request(
+            "POST", ctx.target.prefix + route, body=body, headers=headers
+        )
         answer, _ = await send_in_pieces(
             conn, request, pieces(), pause_s=0.3, timeout_s=10 + ctx.tolerance_s, stop_early=True
         )
@@ -176,7 +180,8 @@ async def _slowly(ctx: Context, conn: Connection, size: int, framing: str) -> No
         headers["Content-Length"] = str(len(body))
         step = max(PIECE, size // 10)
         pieces = [body[i : i + step] for i in range(0, len(body), step)]
-    request = ctx.session.client.request("POST", f"{ctx.target.prefix}/jobs", headers=headers)
+    path = f"{ctx.target.prefix}/jobs"
+    request = ctx.session.client.request("POST", path, body=body, headers=headers)
     answer, _ = await send_in_pieces(
         conn, request, pieces, pause_s=0.08, timeout_s=15 + ctx.tolerance_s
     )
