@@ -95,7 +95,8 @@ async def has_infer(ctx: Context) -> bool:
 
 async def routes(ctx: Context) -> tuple[str, ...]:
     """The routes that take a request body."""
-    return ("/jobs", "/infer") if await has_infer(ctx) else ("/jobs",)
+    jobs = () if ctx.target.limits.async_enabled is False else ("/jobs",)
+    return (*jobs, "/infer") if await has_infer(ctx) else jobs
 
 
 async def post_bad(
@@ -112,6 +113,8 @@ async def post_bad(
         )
         if answer.status != 429 or conn is not None:
             return answer
+        if ctx.session.max_queue is not None and ctx.session.max_queue <= 0:
+            return None  # it is always full
         await asyncio.sleep(0.25)
     return None
 

@@ -29,9 +29,20 @@ from counterfoil_conformance.wire.session import Session
 from counterfoil_conformance.wire.target import Target
 from counterfoil_spec.clauses import clause_ids
 
-__all__ = ["ALL", "CHECKS", "Check", "CheckFunction", "Context", "check"]
+__all__ = [
+    "ALL",
+    "CHECKS",
+    "CLOSED",
+    "DISABLED",
+    "Check",
+    "CheckFunction",
+    "Context",
+    "check",
+]
 
 ALL: Final = -1
+DISABLED: Final = "disabled"
+CLOSED: Final = "closed"
 Profile: TypeAlias = Literal["quick", "full"]
 
 
@@ -155,6 +166,16 @@ class Check:
     profile: Profile
     order: int
     limit_s: float
+    even: tuple[str, ...] = ()
+
+    def pointless(self, target: Target) -> str:
+        """Why the check makes no sense on a target so configured, or ""."""
+        if target.limits.async_enabled is False and DISABLED not in self.even:
+            return "`limits.async_enabled = false`: there are no jobs"
+        closed = target.limits.max_queue is not None and target.limits.max_queue <= 0
+        if closed and self.places != 0 and CLOSED not in self.even:
+            return "`limits.max_queue` is not above 0: no job is ever admitted"
+        return ""
 
     async def run(self, ctx: Context) -> None:
         """Run it, for at most `limit_s` seconds.
@@ -178,10 +199,13 @@ def check(
     profile: Profile = "quick",
     order: int = 50,
     limit_s: float = 60.0,
+    even: tuple[str, ...] = (),
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Register a check under its function's name; `clauses` are those it can decide.
 
     `unless`: left out where the target has all of these keys, as a richer check then covers it.
+    `even`: unusual configurations in which it still makes sense: `DISABLED` (there are no jobs),
+    `CLOSED` (no job is ever admitted; checks that take no place make sense there by themselves).
     """
 
     def enter(function: CheckFunction) -> CheckFunction:
@@ -199,6 +223,7 @@ def check(
             profile,
             order,
             limit_s,
+            even,
         )
         return function
 

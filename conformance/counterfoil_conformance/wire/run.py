@@ -92,7 +92,11 @@ def _choose(
         if check.unless and not target.missing(check.unless):
             continue
         missing = target.missing(check.needs)
-        if check.profile == "full" and options.profile != "full":
+        pointless = check.pointless(target)
+        if pointless:
+            for clause in check.clauses:
+                publish(NotRun(clause, pointless, applies=False))
+        elif check.profile == "full" and options.profile != "full":
             _tell(check, publish, NotRun, "`--profile full` has time for it")
         elif missing:
             named = ", ".join(f"`{key}`" for key in missing)

@@ -12,14 +12,14 @@ from counterfoil_conformance.wire.checks.odd_content import judge_infer_failure
 from counterfoil_conformance.wire.laws import retry_after_fault
 from counterfoil_conformance.wire.probing import has_infer
 from counterfoil_conformance.wire.reading import unwrapped
-from counterfoil_conformance.wire.registry import Context, check
+from counterfoil_conformance.wire.registry import CLOSED, DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
 
 GRAIN_MS: Final = 20
 
 
-@check("H11 H13 E5", needs=("bodies.quick",))
+@check("H11 H13 E5", needs=("bodies.quick",), even=(DISABLED,))
 async def infer_answers_with_the_envelope(ctx: Context) -> None:
     """A good request is 200 with the standard envelope, and names the request."""
     if not await has_infer(ctx):
@@ -88,7 +88,7 @@ def _was_busy(ctx: Context, answer: Answer) -> bool:
     return not answer.ok or answer.status in (429, 504)
 
 
-@check("H11 E5", needs=("bodies.failing",))
+@check("H11 E5", needs=("bodies.failing",), even=(DISABLED,))
 async def infer_says_when_every_item_failed(ctx: Context) -> None:
     """200 with a `status` other than 0, or 500 with the envelope."""
     if not await has_infer(ctx):
@@ -98,7 +98,7 @@ async def infer_says_when_every_item_failed(ctx: Context) -> None:
     _judge_failed(ctx, "a failing request", answer)
 
 
-@check("H11 E5", needs=("bodies.crashing",), places=1)
+@check("H11 E5", needs=("bodies.crashing",), places=1, even=(DISABLED, CLOSED))
 async def infer_survives_a_crash(ctx: Context) -> None:
     """A crash of the run costs its request only."""
     if not await has_infer(ctx):
@@ -125,7 +125,12 @@ def _judge_failed(ctx: Context, name: str, answer: Answer) -> None:
     )
 
 
-@check("H11", needs=("bodies.late", "bodies.late_ms", "limits.timeout_ms"), places=1)
+@check(
+    "H11",
+    needs=("bodies.late", "bodies.late_ms", "limits.timeout_ms"),
+    places=1,
+    even=(DISABLED, CLOSED),
+)
 async def infer_has_the_budget_of_a_job(ctx: Context) -> None:
     """A run that overstays `async_timeout` is answered 504 when the budget ends."""
     budget_ms, late_ms = ctx.target.limits.timeout_ms, ctx.target.bodies.late_ms
@@ -133,7 +138,7 @@ async def infer_has_the_budget_of_a_job(ctx: Context) -> None:
     if not await has_infer(ctx):
         return
     if budget_ms == 0:
-        ctx.inapplicable("H11", "`limits.timeout_ms = 0`: no budget")
+        ctx.does_not_apply("H11", "`limits.timeout_ms = 0`: no budget")
         return
     if not ctx.target.dialect.running_budget:
         ctx.declared("H11", "`dialect.running_budget = false`: a run may overstay its budget")

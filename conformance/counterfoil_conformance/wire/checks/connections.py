@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from counterfoil_conformance.wire.client import DEFAULT, _Default
 from counterfoil_conformance.wire.probing import after_refusal, all_of, has_infer
-from counterfoil_conformance.wire.registry import Context, check
+from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.stubborn import chunked, open_stubborn, send_in_pieces
 
 __all__: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def _provocations(ctx: Context, *, infer: bool) -> Iterable[Provocation]:
         yield Provocation("a wrong token", "POST", "/infer", body, _JSON, "wrong")
 
 
-@check("E8 E5", limit_s=120.0)
+@check("E8 E5", limit_s=120.0, even=(DISABLED,))
 async def the_next_request_gets_its_own_answer(ctx: Context) -> None:
     """After any refusal the connection is in order, or closed."""
     rows = list(_provocations(ctx, infer=await has_infer(ctx)))
@@ -123,7 +123,7 @@ async def _provoke(ctx: Context, row: Provocation, how: str) -> None:
         conn.close()
 
 
-@check("E8")
+@check("E8", even=(DISABLED,))
 async def refusals_in_a_row_share_a_connection(ctx: Context) -> None:
     """Ten different refusals one after another, each with its own answer."""
     conn = await ctx.session.client.connect()

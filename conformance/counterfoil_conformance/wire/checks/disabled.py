@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from counterfoil_conformance.wire.probing import quick_body
-from counterfoil_conformance.wire.registry import Context, check
+from counterfoil_conformance.wire.registry import DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
 
@@ -16,7 +16,7 @@ ROUTES: Final = (
 )
 
 
-@check("H6 K1", order=1)
+@check("H6 K1", order=1, even=(DISABLED,))
 async def without_jobs_every_route_of_them_is_404(ctx: Context) -> None:
     """`async_enabled = false`: 404 on every `/jobs` route (401 first, without the token)."""
     enabled = ctx.target.limits.async_enabled
@@ -24,7 +24,7 @@ async def without_jobs_every_route_of_them_is_404(ctx: Context) -> None:
         ctx.untestable("H6", "limits.async_enabled")
         return
     if enabled:
-        ctx.inapplicable("H6", "`limits.async_enabled = true`: the target has jobs")
+        ctx.does_not_apply("H6", "`limits.async_enabled = true`: the target has jobs")
         return
     good = json.dumps(quick_body(ctx)).encode()
     text = (("Content-Type", "text/plain"),)

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.probing import error_text
 from counterfoil_conformance.wire.reading import Reading, unwrapped
-from counterfoil_conformance.wire.registry import Context, check
+from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.session import Job
 
 __all__: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ def _live(ctx: Context, job: Job, reading: Reading, what: str, holds: bool) -> N
             ctx.warn("H13", said, allowed="job not finished (state: ...)", answers=(answer,))
 
 
-@check("H7 W2 W6", needs=("bodies.slow", "bodies.slow_ms"), places=1)
+@check("H7", needs=("bodies.slow", "bodies.slow_ms"), places=1)
 async def two_waiters_both_get_the_end(ctx: Context) -> None:
     """Two concurrent waiters on one job both get its terminal state."""
     sent = await ctx.session.submit("slow")
@@ -233,7 +233,7 @@ async def a_404_names_the_id(ctx: Context) -> None:
                 ctx.warn("H13", said, allowed="job not found: <id>", answers=(answer,))
 
 
-@check("H14")
+@check("H14", even=(DISABLED,))
 async def public_routes_are_public(ctx: Context) -> None:
     """What is declared public is 200 without and with any token."""
     declared = ctx.target.dialect.public
@@ -241,7 +241,7 @@ async def public_routes_are_public(ctx: Context) -> None:
         ctx.untestable("H14", "dialect.public")
         return
     if not declared:
-        ctx.inapplicable("H14", "`dialect.public` is empty")
+        ctx.does_not_apply("H14", "`dialect.public` is empty")
     for path in declared:
         for token in (None, "wrong") if ctx.target.token else (None,):
             answer = await ctx.session.send("GET", path, prefix=False, token=token, may_5xx=True)
