@@ -98,6 +98,8 @@ class _Admission:
             if self.possible.at(call.until_us) >= bound:
                 self.bench.witness("A2")
             return
+        if self.bench.enough("A3"):
+            return
         holders = [life for life in self.lives if _covers(life, call.call_us, call.call_us)]
         self._accuse(
             call,
@@ -118,6 +120,8 @@ class _Admission:
         most = self.possible.most(call.call_us, call.until_us)
         if most >= bound:
             self.bench.witness("A2 A3 A6")
+            return
+        if self.bench.enough("A3"):
             return
         holders = [life for life in self.lives if _touches(life, call)]
         filled = self.certain.first_above(bound - 1)

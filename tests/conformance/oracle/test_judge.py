@@ -1,19 +1,15 @@
 """The interval judge: it never accuses a correct ledger, and each rule fires on a wrong one."""
 
 import random
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from simulator import Plan, random_plan, setting_of, simulate
 
 from counterfoil_conformance.oracle.judge import judge
 from counterfoil_spec.ledger import Limits
-
-sys.path.insert(0, str(Path(__file__).parent))
-from simulator import Plan, random_plan, setting_of, simulate
 
 FAULTS = {
     "404 window": ("A10", {}),
