@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import Context
@@ -16,15 +16,15 @@ from counterfoil_conformance.wire.session import Job
 from counterfoil_spec.ledger import Outcome
 
 __all__ = [
+    "IdleWatch",
     "ended",
-    "gathered",
+    "is_gone",
     "patience_s",
     "polled",
     "sleep_until_us",
     "start_of",
     "submitted",
     "waited",
-    "workers_all_run",
 ]
 
 
@@ -103,55 +103,44 @@ async def waited(ctx: Context, job: Job, timeout: int | str | None) -> Reading: 
         conn.close()
 
 
-async def gathered(*awaitables: object) -> list[object]:
-    """`asyncio.gather` that cancels the others when one fails."""
-    tasks = [asyncio.ensure_future(one) for one in awaitables]  # type: ignore[call-overload]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
+class IdleWatch:
+    """Q4: says when a job stays pending although fewer jobs run than there are workers.
 
-
-async def workers_all_run(ctx: Context, clause: str, after: str) -> bool | None:
-    """On an idle queue: as many slow jobs as there are workers all start running.
-
-    None where nothing can be concluded (untold number of workers, no places, jobs over too soon).
-    A worker that is missing shows as a job that stays pending while fewer run than there are
-    workers.
+    `look` goes by what the last reads of each job showed. The jobs looked at must be all there are,
+    and no blocking call may hold a worker.
     """
-    workers, bound = ctx.target.limits.workers, ctx.session.max_queue
-    if workers is None or bound is None or not ctx.target.has("bodies.slow"):
-        return None
-    jobs = [s.job for s in await ctx.session.burst("slow", min(workers, bound), padding=0) if s.job]
-    if not jobs:
-        return None
-    admitted_us = max(job.return_us for job in jobs)
-    while True:
-        readings = await asyncio.gather(*(ctx.session.status(job) for job in jobs))
-        waiting = [r for r in readings if r.state == "pending"]
-        if not waiting:
-            return True
-        if any(job.terminal for job in jobs):
-            # One ended and another has not begun, though there was a worker for each of them.
-            break
-        first_call_us = min(r.answer.call_us for r in readings)
-        if first_call_us > admitted_us + ctx.session.slack_us(admitted_us):
-            break
-        await asyncio.sleep(0.02)
-    ctx.fail(
-        clause,
-        f"{after}, {len(waiting)} of {len(jobs)} jobs stay pending although "
-        f"{len(jobs)} of {workers} workers should be free for them",
-        allowed="every one of them running",
-        answers=(r.answer for r in waiting),
-    )
-    return False
 
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.workers = ctx.target.limits.workers or 1
+        self.since_us: int | None = None
+        self.said = False
 
-def last_answers(readings: Iterable[Reading]) -> tuple[Answer, ...]:
-    """The answers behind some readings, in order of return."""
-    return tuple(sorted((r.answer for r in readings), key=lambda answer: answer.return_us))
+    def look(self, jobs: Iterable[Job]) -> None:
+        """Judge by the states last read; call it after every round of reads."""
+        known = list(jobs)
+        live = [job for job in known if not job.terminal]
+        pending = [job for job in live if job.state == "pending"]
+        # A run past its budget may hold its worker until it returns.
+        held = sum(job.state == "timeout" for job in known)
+        running = len(live) - len(pending) + held
+        if not pending or running >= self.workers:
+            if live and self.since_us is None:
+                self.ctx.ok("Q4")
+            self.since_us = None
+        elif self.since_us is None:
+            self.since_us = now_us()
+        elif not self.said:
+            oldest_us = min(job.pending_us for job in pending)
+            if oldest_us > self.since_us + self.ctx.session.slack_us(self.since_us):
+                self.said = True
+                self.ctx.fail(
+                    "Q4",
+                    f"{len(pending)} jobs stay pending while {running} of {self.workers} workers "
+                    "run",
+                    allowed="no job pending while a worker is idle",
+                    answers=(pending[0].answer,),
+                )
 
 
 def is_gone(reading: Reading) -> bool:

@@ -1,19 +1,19 @@
-"""A2 A3 A5 A6 A7: the bound, and who takes and gives back a place.
+"""A2 A3 A5 A6 A11 T5 Q4: the bound, and who takes and gives back a place.
 
-One filling of the queue serves many questions. Invalid requests come first, more of each kind than
-there are places: if one of them took a place, the burst that follows is admitted short (A7). The
-burst sends more submits than there are places, their last bytes together, so that a check and an
-increment that are two steps let one through too many (A2, A3). While the queue is full and its
-first jobs run (a place released at the start instead of the end would be free now), more submits
-are refused. Then, each time a read shows a job terminal, the next submit is admitted (A5), and the
-one after it refused again.
+One filling of the queue serves many questions. First, jobs of every kind of ending, one after
+another and more of each than there are places, beside a slow one: a place that is not given back
+refuses the next (A5, T5), one given back twice is free too often later. Then a burst of more
+submits than there are places, their last bytes together, so that a check and an increment that are
+two steps let one through too many (A2, A3). While the queue is full and its first jobs run (a place
+released at the start instead of the end would be free now), more submits are refused. Then, each
+time a read shows a job terminal, the next submit is admitted (A5), and the one after it refused
+again; and no job stays pending while a worker is idle (Q4, T5).
 
 The certain numbers come from intervals: a job is live for certain from the return of its submit to
 the call of the last read that saw it live.
 """
 
 import asyncio
-import json
 from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer, now_us
@@ -21,22 +21,34 @@ from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
-from counterfoil_conformance.wire.steps import ended, submitted, waited
+from counterfoil_conformance.wire.steps import IdleWatch, ended, submitted, waited
 
 _ENDINGS: Final = ("quick", "failing", "crashing", "echo")
 
 
-@check("A2 A3 A6 A7 A10", needs=("bodies.slow",), places=ALL, order=20, limit_s=120)
+@check(
+    "A2 A3 A5 A6 A11 S9 T5 W3 Q4",
+    needs=("bodies.slow", "bodies.quick"),
+    places=ALL,
+    order=60,
+    limit_s=180,
+)
 async def a_full_queue_is_full_and_a_free_place_is_free(ctx: Context) -> None:
-    """Invalid requests, then a burst over the bound, then every place that comes free."""
+    """Jobs of every ending, then a burst over the bound, then every place that comes free."""
     bound = ctx.session.max_queue
     if bound is None or bound < 1:
         return
-    invalid = await invalid_submits(ctx, min(bound + 1, 20))
+    holder = (await ctx.session.submit("slow")).job if bound > 1 else None
+    for kind in _ENDINGS:
+        if ctx.target.has(f"bodies.{kind}"):
+            await _one_after_another(ctx, kind, min(bound, 24) + 2)
+    held = holder is not None and not (await ctx.session.status(holder)).terminal
     sent = await ctx.session.burst("slow", bound + max(4, bound // 2))
     jobs = [one.job for one in sent if one.job is not None]
+    if held and holder is not None:
+        jobs.append(holder)
     await asyncio.gather(*(ctx.session.status(job) for job in jobs))
-    _judge_burst(ctx, bound, sent, invalid)
+    _judge_burst(ctx, bound, sent, jobs)
     waits = [asyncio.create_task(waited(ctx, job, 20_000)) for job in jobs]
     await asyncio.sleep(0.12)  # the first of them run by now
     await _stays_full(ctx, jobs, bound)
@@ -44,58 +56,31 @@ async def a_full_queue_is_full_and_a_free_place_is_free(ctx: Context) -> None:
     await _pending_waiters(ctx, jobs, waits)
 
 
-async def invalid_submits(ctx: Context, count: int) -> list[Answer]:
-    """Requests that must be refused for their form, `count` of each kind."""
-    session, good = ctx.session, ctx.session.compose("slow")[0]
-    content = json.loads(good)
-    bodies: list[tuple[bytes, dict[str, str], bool]] = [
-        (b"{not json", {}, True),
-        (b"[]", {}, True),
-        (json.dumps({**content, "images": []}).encode(), {}, True),
-        (json.dumps({k: v for k, v in content.items() if k != "images"}).encode(), {}, True),
-        (json.dumps({**content, "images": 7}).encode(), {}, True),
-    ]
-    if ctx.target.token:
-        bodies.append((good, {}, False))
-    limit = ctx.target.limits.max_body
-    if limit is not None and limit <= 2**21:
-        bodies.append((b" " * (limit + 1 - len(good)) + good, {}, True))
-    answers = []
-    for body, headers, authorized in bodies:
-        few = count if len(body) < 10_000 else min(count, 3)
-        token = ctx.target.token if authorized else None
-        for _ in range(few):
-            answers.append(  # noqa: PERF401 - one after another on purpose
-                await session.send("POST", "/jobs", body=body, headers=headers, token=token)
-            )
-    return answers
-
-
-def _judge_burst(ctx: Context, bound: int, sent: list[Submitted], invalid: list[Answer]) -> None:
-    admitted = [one for one in sent if one.job is not None]
-    live = [one.job for one in admitted if one.job is not None and not one.job.terminal]
-    answers = [one.answer for one in admitted]
+def _judge_burst(ctx: Context, bound: int, sent: list[Submitted], jobs: list[Job]) -> None:
+    """As many live jobs as places: more is A3 (and A5), fewer a place that never came back."""
+    live = [job for job in jobs if not job.terminal]
+    answers = [one.answer for one in sent]
     if len(live) > bound:
-        ctx.fail(
-            "A3",
-            f"{len(live)} jobs of one burst are live in a queue of {bound}",
-            allowed=f"{bound} admitted, the others 429",
-            answers=answers[-2:],
-        )
-    elif len(admitted) == bound:
-        for clause in ("A2", "A3", "A7"):
+        for clause in ("A3", "A5"):
+            ctx.fail(
+                clause,
+                f"{len(live)} jobs are live in a queue of {bound}: the check and the increment "
+                "are two steps, or an earlier end released a place twice",
+                allowed=f"{bound} live, the others 429",
+                answers=[one.answer for one in sent if one.job is not None][-2:],
+            )
+    elif len(jobs) >= bound:
+        for clause in ("A2", "A3", "A5", "A11"):
             ctx.ok(clause)
-    elif len(admitted) < bound and all(one.answer.ok for one in sent) and ctx.target.exclusive:
-        refused = [one.answer for one in sent if one.refused]
-        wrong = [a for a in invalid if a.status in (400, 401, 413, 415, 422)]
-        clause = "A7" if wrong else "A3"
-        ctx.fail(
-            clause,
-            f"only {len(admitted)} of {bound} places were free for a burst on an idle "
-            f"queue, after {len(wrong)} requests refused for their form",
-            allowed=f"{bound} admitted",
-            answers=(*wrong[-1:], *refused[:1]),
-        )
+    elif all(answer.ok for answer in answers) and ctx.target.exclusive:
+        for clause in ("A5", "A11"):
+            ctx.fail(
+                clause,
+                f"{len(jobs)} jobs took all places of a queue of {bound}: earlier ends gave none "
+                "back",
+                allowed=f"{bound} admitted",
+                answers=[one.answer for one in sent if one.refused][:1],
+            )
     for one in sent:
         if one.refused and one.answer.field("job_id") is not None:
             ctx.fail("A6", "a 429 carries a job_id", allowed="no id", answers=(one.answer,))
@@ -133,33 +118,31 @@ def _live_after(reading: Reading, answer: Answer) -> bool:
 async def _places_come_free(ctx: Context, jobs: list[Job], bound: int) -> None:
     """Each time a read shows an end: one submit is admitted at once, and the next one refused.
 
-    The judge decides on each answer with all intervals in view; here the moments are made. One
-    slow job replaces the first that ends (to see a place released twice), quick ones the others.
+    The judge decides on each answer with all intervals in view; here the moments are made. Slow
+    jobs replace the first two that end (to see a place released twice), quick ones the others.
     """
-    replaced = 0
-    conns = [await ctx.session.client.connect() for _ in jobs]
-    live, deadline_us = list(jobs), now_us() + int(ctx.session.patience_s() * 1e6)
-    while live and now_us() < deadline_us:
-        for job, conn in zip(list(live), conns, strict=False):
-            usable = not isinstance(conn, str) and conn.alive
-            await ctx.session.status(job, conn=conn if usable else None)  # type: ignore[arg-type]
-            if not job.terminal:
-                continue
-            live.remove(job)
-            sent = await ctx.session.submit("slow" if replaced < 2 else "quick")
-            replaced += 1
+    first, known, idle = set(jobs), list(jobs), IdleWatch(ctx)
+    deadline_us = now_us() + int(ctx.session.patience_s() * 1e6)
+    over: set[Job] = set()
+    while not first <= over and now_us() < deadline_us:
+        live = [job for job in known if job not in over]
+        await asyncio.gather(*(ctx.session.status(job) for job in live[:24]))
+        for job in (job for job in live if job.terminal):
+            over.add(job)
+            kind = "slow" if len(over) <= 2 else "quick"
+            sent = await ctx.session.submit(kind)
             if sent.job is not None:
                 ctx.ok("A5")
-                await ctx.session.submit("slow" if replaced < 2 else "quick")
-            elif sent.refused and len(live) < bound and ctx.target.exclusive:
-                await _refused_wrongly(ctx, job, sent, bound)
-        await asyncio.sleep(0.008)
-    for conn in conns:
-        if not isinstance(conn, str):
-            conn.close()
+                known.append(sent.job)
+                again = await ctx.session.submit(kind)
+                known += [again.job] if again.job is not None else []
+            elif sent.refused and ctx.target.exclusive:
+                _refused_wrongly(ctx, job, sent, bound)
+        idle.look(known)
+        await asyncio.sleep(0.01)
 
 
-async def _refused_wrongly(ctx: Context, job: Job, sent: Submitted, bound: int) -> None:
+def _refused_wrongly(ctx: Context, job: Job, sent: Submitted, bound: int) -> None:
     """A 429 after a terminal read: wrong if even all that may be live leaves a place."""
     possible = {j.id for j in ctx.session.jobs.values() if not j.terminal or _ended_in(j, sent)}
     if len(possible) < bound:
@@ -203,50 +186,6 @@ async def _pending_waiters(
                         allowed="woken",
                         answers=(reading.answer,),
                     )
-
-
-@check("A5 T5 A11 S9", needs=("bodies.quick", "bodies.slow"), places=ALL, order=30, limit_s=120)
-async def every_kind_of_end_gives_the_place_back_once(ctx: Context) -> None:
-    """More jobs of each ending than there are places, then exactly the free places are free."""
-    bound = ctx.session.max_queue
-    if bound is None or bound < 1:
-        return
-    holder = await ctx.session.submit("slow") if bound > 1 else None
-    for kind in _ENDINGS:
-        if ctx.target.has(f"bodies.{kind}"):
-            await _one_after_another(ctx, kind, min(bound, 24) + 2)
-        elif kind == "crashing":
-            ctx.untestable("T5", "bodies.crashing")
-    taken = 0
-    if holder is not None and holder.job is not None:
-        reading = await ctx.session.status(holder.job)
-        taken = int(not reading.terminal)
-    sent = await ctx.session.burst("slow", bound + 2, padding=0)
-    jobs = [one.job for one in sent if one.job is not None]
-    everyone = [*jobs, *([holder.job] if holder and holder.job else [])]
-    readings = await asyncio.gather(*(ctx.session.status(job) for job in everyone))
-    certain = sum(r.state in ("pending", "running") for r in readings)
-    answers = [one.answer for one in sent]
-    if certain > bound:
-        ctx.fail(
-            "A5",
-            f"{certain} jobs are live in a queue of {bound}: ends released a place twice",
-            allowed=f"{bound}",
-            answers=answers[-2:],
-        )
-    elif len(jobs) >= bound - taken:
-        ctx.ok("A5")
-        ctx.ok("A11")
-    elif all(a.ok for a in answers) and ctx.target.exclusive:
-        ctx.fail(
-            "A5",
-            f"only {len(jobs)} of {bound - taken} places were free after every job had ended",
-            allowed="a place back for each end",
-            answers=[a for a in answers if a.status == 429][:1],
-        )
-    workers = ctx.target.limits.workers
-    if workers is not None:
-        await _all_workers_run(ctx, everyone, min(workers, len(everyone)))
 
 
 async def _one_after_another(ctx: Context, kind: str, count: int) -> None:
@@ -296,30 +235,6 @@ def _never_ended(ctx: Context, kind: str, number: int, job: Job) -> None:
         f"`{kind}` job number {number + 1} on an idle target did not end: it is `{job.state}`",
         allowed="a terminal state",
         answers=(job.answer,),
-    )
-
-
-async def _all_workers_run(ctx: Context, jobs: list[Job], wanted: int) -> None:
-    """T5: no worker was lost to an error or a crash: as many run at once as there are workers."""
-    start_us = now_us()
-    while True:
-        readings = await asyncio.gather(*(ctx.session.status(job) for job in jobs))
-        running = sum(r.state == "running" for r in readings)
-        pending = [r for r in readings if r.state == "pending"]
-        if running >= wanted or not pending or any(r.terminal for r in readings):
-            if running >= wanted:
-                ctx.ok("T5")
-                ctx.ok("Q4")
-            return
-        if min(r.answer.call_us for r in readings) > start_us + ctx.session.slack_us(start_us):
-            break
-        await asyncio.sleep(0.03)
-    clause = "T5" if ctx.target.has("bodies.crashing") else "Q4"
-    ctx.fail(
-        clause,
-        f"{running} of {wanted} workers run while {len(pending)} jobs are pending",
-        allowed="every worker comes back",
-        answers=(pending[0].answer,),
     )
 
 

@@ -14,7 +14,7 @@ from counterfoil_conformance.wire.probing import has_infer
 from counterfoil_conformance.wire.reading import unwrapped
 from counterfoil_conformance.wire.registry import CLOSED, DISABLED, Context, check
 
-__all__: tuple[str, ...] = ()
+__all__ = ["infer_has_the_budget_of_a_job"]
 
 GRAIN_MS: Final = 20
 
@@ -131,8 +131,18 @@ def _judge_failed(ctx: Context, name: str, answer: Answer) -> None:
     places=1,
     even=(DISABLED, CLOSED),
 )
+async def infer_has_its_budget_without_jobs(ctx: Context) -> None:
+    """Where no job is admitted there is no long run to be a guest of."""
+    limits = ctx.target.limits
+    if limits.async_enabled is False or (limits.max_queue is not None and limits.max_queue <= 0):
+        await infer_has_the_budget_of_a_job(ctx)
+
+
 async def infer_has_the_budget_of_a_job(ctx: Context) -> None:
-    """A run that overstays `async_timeout` is answered 504 when the budget ends."""
+    """A run that overstays `async_timeout` is answered 504 when the budget ends.
+
+    Takes as long as the budget, so it is a guest of the long run (`overtime`).
+    """
     budget_ms, late_ms = ctx.target.limits.timeout_ms, ctx.target.bodies.late_ms
     assert budget_ms is not None and late_ms is not None
     if not await has_infer(ctx):

@@ -70,7 +70,7 @@ class _Full:
     "H1 H2 H4 H8 H11 H12 H13 A7 K1 E8",
     needs=("bodies.slow", "bodies.slow_ms"),
     places=ALL,
-    order=20,
+    order=61,
     limit_s=180.0,
     even=(CLOSED,),
 )

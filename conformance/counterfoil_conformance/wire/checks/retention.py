@@ -13,35 +13,47 @@ from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.steps import ended
 
+__all__ = ["fits", "one_round"]
+
+
+def fits(ctx: Context) -> bool:
+    """Whether this profile has time to let more jobs end than are retained."""
+    kept = ctx.target.limits.max_completed
+    return kept is not None and kept <= (400 if ctx.is_full else 60)
+
+
+async def one_round(ctx: Context, old: Job | None) -> None:
+    """More quick jobs than are retained; beside `old`, a live job that is older than they are."""
+    kept = max(ctx.target.limits.max_completed or 0, 0)
+    started_us = now_us()
+    jobs = await _end_one_by_one(ctx, kept + 3)
+    _judge_order(ctx, jobs, kept, now_us() - started_us)
+    await census(ctx)
+    if old is not None:
+        await ended(ctx, old)
+        await _end_one_by_one(ctx, kept + 2)
+        await census(ctx)
+
 
 @check(
     "R1 R4 R5 R6 R7 R9",
     needs=("bodies.quick", "limits.max_completed"),
     places=ALL,
-    order=24,
+    order=63,
     limit_s=200,
 )
 async def the_oldest_go_first_and_no_more_than_the_excess(ctx: Context) -> None:
-    """Rounds of more quick jobs than are retained, beside a slow one that is older than all."""
-    kept = ctx.target.limits.max_completed
-    assert kept is not None
-    if max(kept, 0) > (400 if ctx.is_full else 60):
+    """Rounds of more quick jobs than are retained (those beside a slow job go with the crowd)."""
+    if not fits(ctx):
+        kept = ctx.target.limits.max_completed
         for clause in ("R4", "R5", "R9"):
             ctx.undecided(clause, f"to fill {kept} retained jobs takes `--profile full`, or longer")
         return
     limits = ctx.target.limits
-    beside = ctx.target.has("bodies.slow") and (limits.workers or 1) > 1
-    beside = beside and (ctx.session.max_queue or 1) > 1
-    for _ in range(6 if ctx.is_full else 2):
-        old = (await ctx.session.submit("slow")).job if beside else None
-        started_us = now_us()
-        ended_jobs = await _end_one_by_one(ctx, max(kept, 0) + 3)
-        _judge_order(ctx, ended_jobs, max(kept, 0), now_us() - started_us)
-        await census(ctx)
-        if old is not None:
-            await ended(ctx, old)
-            await _end_one_by_one(ctx, max(kept, 0) + 2)
-            await census(ctx)
+    room = limits.workers != 1 and ctx.session.max_queue != 1
+    beside = ctx.is_full and room and ctx.target.has("bodies.slow")
+    for _ in range(6 if ctx.is_full else 1):
+        await one_round(ctx, (await ctx.session.submit("slow")).job if beside else None)
 
 
 async def _end_one_by_one(ctx: Context, count: int) -> list[Job]:

@@ -9,15 +9,13 @@ at the moment at which earlier ones ended.
 
 import asyncio
 
-from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.client import Connection, encode
 from counterfoil_conformance.wire.reading import Reading
-from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.steps import (
     ended,
     is_gone,
-    patience_s,
     polled,
     sleep_until_us,
     submitted,
@@ -195,80 +193,3 @@ async def an_unknown_id_is_answered_at_once(ctx: Context) -> None:
                 allowed="at once",
                 answers=(waits.answer,),
             )
-
-
-@check("W9", needs=("bodies.slow", "bodies.quick"), places=ALL, order=40)
-async def many_waiters_hold_nobody_up(ctx: Context) -> None:
-    """200 waiters on a slow job: submits, reads and (with a free worker) runs go on as without."""
-    limits = ctx.target.limits
-    count = 200 if limits.max_connections is None else min(200, limits.max_connections // 2)
-    control = await ctx.session.submit("quick")
-    if control.job is None or await ended(ctx, control.job, period_s=0.004) == "":
-        ctx.undecided("W9", "a quick job did not end on the idle target")
-        return
-    job = await submitted(ctx, "slow")
-    if job is None:
-        return
-    path = f"{ctx.target.prefix}/jobs/{job.id}/wait?timeout=20000"
-    request = ctx.session.client.request("GET", path)
-    conns: list[Connection] = []
-    for start in range(0, count, 50):
-        batch = [ctx.session.client.connect() for _ in range(start, min(count, start + 50))]
-        opened = await asyncio.gather(*batch)
-        conns += [conn for conn in opened if isinstance(conn, Connection)]
-    calls = [conn.write(encode(request)) for conn in conns]
-    await asyncio.sleep(0.03)
-    await judge_service_beside(ctx, job, control.job)
-    answers = await asyncio.gather(
-        *(c.read_answer(request, at, patience_s(ctx)) for c, at in zip(conns, calls, strict=True))
-    )
-    await ended(ctx, job)
-    for conn, answer in zip(conns, answers, strict=True):
-        conn.close()
-        late_us = answer.return_us - (job.ended_us or answer.return_us)
-        # A crowd of waiters is answered one after another, by us too: a second is not a hang.
-        if not answer.ok or late_us > ctx.session.slack_us() + 1_000_000:
-            ctx.fail(
-                "W6",
-                f"one of {len(conns)} waiters was not woken: {answer.say()}",
-                allowed="all woken by the end of the job",
-                answers=(answer,),
-            )
-            break
-    else:
-        ctx.ok("W6", len(answers))
-
-
-async def judge_service_beside(ctx: Context, job: Job, control: Job) -> None:
-    """While the waiters wait: a submit is prompt, and a quick job runs where a worker is free."""
-    sent = await ctx.session.submit("quick")
-    read = await ctx.session.status(job)
-    if read.terminal:
-        ctx.undecided("W9", "the slow job ended before the waiters were in place")
-        return
-    allowed_us = ctx.session.slack_us() + control.answer.trip_us
-    ctx.expect(
-        sent.answer.ok and sent.answer.trip_us <= allowed_us,
-        "W9",
-        f"beside waiters a submit took {sent.answer.trip_us // 1000} ms: {sent.answer.say()}",
-        allowed=f"within {allowed_us // 1000} ms, as without them",
-        answers=(sent.answer,),
-    )
-    if sent.job is None or (ctx.target.limits.workers or 1) < 2:
-        return
-    assert control.ended_us is not None
-    run_us = control.ended_us - control.return_us
-    state = await ctx.session.until_terminal(sent.job, (run_us + 2 * allowed_us) / 1e6)
-    still = await ctx.session.status(job)
-    if state is None and not still.terminal:
-        last = await ctx.session.status(sent.job)
-        late_us = now_us() - sent.job.return_us - run_us
-        ctx.expect(
-            last.terminal or late_us <= allowed_us,
-            "W9",
-            "beside waiters a quick job did not run although a worker was idle",
-            allowed="as without them",
-            answers=(last.answer,),
-        )
-    elif state is not None:
-        ctx.ok("W9")

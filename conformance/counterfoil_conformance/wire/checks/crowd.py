@@ -1,0 +1,125 @@
+"""W9 W6, and R1 R4 beside it: a crowd of waiters on one slow job.
+
+200 waiters are in place while a worker is idle: submits, reads and runs go on as without them, and
+all of them are woken at the end. The slow job is at the same time older than every job that ends
+meanwhile, which is what a round of retention by count needs, so that round runs beside the crowd.
+"""
+
+import asyncio
+
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.checks.retention import fits, one_round
+from counterfoil_conformance.wire.client import Connection, encode
+from counterfoil_conformance.wire.registry import ALL, Context, check
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import ended, patience_s
+
+
+@check(
+    "W9 W6 R1 R4 R5 R9",
+    needs=("bodies.slow", "bodies.quick"),
+    places=ALL,
+    order=62,
+    limit_s=120,
+)
+async def many_waiters_hold_nobody_up(ctx: Context) -> None:
+    """200 waiters on a slow job: submits, reads and (with a free worker) runs go on as without."""
+    control = await ctx.session.submit("quick")
+    if control.job is None or await ended(ctx, control.job, period_s=0.004) == "":
+        ctx.undecided("W9", "a quick job did not end on the idle target")
+        return
+    limits = ctx.target.limits
+    count = 200 if limits.max_connections is None else min(200, limits.max_connections // 2)
+    for _ in range(3):
+        job = (await ctx.session.submit("slow")).job
+        if job is None:
+            return
+        crowd = await _gather_crowd(ctx, job, count)
+        if await _judge_service_beside(ctx, job, control.job):
+            break
+        # The job ended before the crowd was in place: nothing was seen.
+        _judge_crowd(ctx, job, [(conn, await task) for conn, task in crowd])
+    else:
+        ctx.undecided("W9", "the slow job ended before the waiters were in place, three times")
+        return
+    if fits(ctx) and limits.workers != 1 and ctx.session.max_queue != 1:
+        await one_round(ctx, job)
+    await ended(ctx, job)
+    _judge_crowd(ctx, job, [(conn, await task) for conn, task in crowd])
+
+
+async def _gather_crowd(
+    ctx: Context, job: Job, count: int
+) -> list[tuple[Connection, "asyncio.Task[Answer]"]]:
+    """`count` waiters, each on a connection of its own."""
+    path = f"{ctx.target.prefix}/jobs/{job.id}/wait?timeout=20000"
+    request = ctx.session.client.request("GET", path)
+    conns: list[Connection] = []
+    for start in range(0, count, 50):
+        batch = [ctx.session.client.connect() for _ in range(start, min(count, start + 50))]
+        opened = await asyncio.gather(*batch)
+        conns += [conn for conn in opened if isinstance(conn, Connection)]
+    crowd = []
+    for conn in conns:
+        call_us = conn.write(encode(request))
+        reading = conn.read_answer(request, call_us, patience_s(ctx))
+        crowd.append((conn, asyncio.create_task(reading)))
+    await asyncio.sleep(0.03)
+    return crowd
+
+
+def _judge_crowd(ctx: Context, job: Job, answers: list[tuple[Connection, Answer]]) -> None:
+    """W6: everybody was woken."""
+    for conn, _ in answers:
+        conn.close()
+    if job.ended_us is None:
+        return
+    for _, answer in answers:
+        late_us = answer.return_us - job.ended_us
+        # A crowd is answered one after another, and read so by us: a second is not a hang.
+        if answer.trouble == "refused":
+            continue
+        if not answer.ok or late_us > ctx.session.slack_us(job.ended_us) + 1_000_000:
+            ctx.fail(
+                "W6",
+                f"one of {len(answers)} waiters was not woken: {answer.say()}",
+                allowed="all woken by the end of the job",
+                answers=(answer,),
+            )
+            return
+    ctx.ok("W6", len(answers))
+
+
+async def _judge_service_beside(ctx: Context, job: Job, control: Job) -> bool:
+    """While the waiters wait: a submit is prompt, and a quick job runs where a worker is free.
+
+    False where the slow job ended too soon to tell.
+    """
+    sent = await ctx.session.submit("quick")
+    read = await ctx.session.status(job)
+    if read.terminal:
+        return False
+    allowed_us = ctx.session.slack_us() + control.answer.trip_us
+    ctx.expect(
+        sent.answer.ok and sent.answer.trip_us <= allowed_us,
+        "W9",
+        f"beside waiters a submit took {sent.answer.trip_us // 1000} ms: {sent.answer.say()}",
+        allowed=f"within {allowed_us // 1000} ms, as without them",
+        answers=(sent.answer,),
+    )
+    if sent.job is None or (ctx.target.limits.workers or 1) < 2:
+        return True
+    assert control.ended_us is not None
+    run_us = control.ended_us - control.return_us
+    await ctx.session.until_terminal(sent.job, (run_us + 2 * allowed_us) / 1e6, period_s=0.005)
+    still = await ctx.session.status(job)
+    if sent.job.terminal:
+        ctx.ok("W9")
+    elif not still.terminal and now_us() - sent.job.return_us - run_us > allowed_us:
+        ctx.fail(
+            "W9",
+            "beside waiters a quick job did not run although a worker was idle",
+            allowed="as without them",
+            answers=(sent.answer,),
+        )
+    return True
