@@ -5,7 +5,7 @@ would choose its format by the client's `Accept`. Every body is strict JSON, eve
 `error` for people, and refusals of a body name each fault by a pointer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sanic.response import HTTPResponse
@@ -13,26 +13,39 @@ from sanic.response import HTTPResponse
 from counterfoil_server.intake import Fault
 from counterfoil_server.strict_json import dumps
 
-__all__ = ["JSON_TYPE", "answer", "no_content", "not_found", "refusal", "unauthorized"]
+__all__ = ["JSON_TYPE", "Reply", "answer", "no_content", "not_found", "refusal", "unauthorized"]
 
 JSON_TYPE: Final = "application/json; charset=utf-8"
+
+_BODILESS: Final = (204, 304)
+
+
+class Reply(HTTPResponse):
+    """An answer whose headers are all ours, and so need not be cleaned of what a client sent."""
+
+    @property
+    def processed_headers(self) -> Iterator[tuple[bytes, bytes]]:
+        """The headers as they go out."""
+        if self.status not in _BODILESS:
+            self.headers.setdefault("content-type", self.content_type)
+        return ((name.encode(), str(value).encode()) for name, value in self.headers.items())
 
 
 def answer(
     status: int,
     body: bytes,
-    headers: Mapping[str, str] | None = None,
+    headers: dict[str, str] | None = None,
     content_type: str = JSON_TYPE,
 ) -> HTTPResponse:
     """An answer whose body is encoded already."""
-    return HTTPResponse(body, status, dict(headers or {}), content_type)
+    return Reply(body, status, headers, content_type)
 
 
 def refusal(
     status: int,
     error: str,
     faults: Sequence[Fault] = (),
-    headers: Mapping[str, str] | None = None,
+    headers: dict[str, str] | None = None,
 ) -> HTTPResponse:
     """A refusal; `faults` are what is wrong with the body."""
     body: dict[str, object] = {"error": error}
@@ -51,6 +64,6 @@ def unauthorized() -> HTTPResponse:
     return refusal(401, "a bearer token is required", headers={"www-authenticate": "Bearer"})
 
 
-def no_content(headers: Mapping[str, str]) -> HTTPResponse:
+def no_content(headers: dict[str, str]) -> HTTPResponse:
     """204."""
-    return HTTPResponse(None, 204, dict(headers))
+    return Reply(None, 204, headers)

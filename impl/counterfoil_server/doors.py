@@ -59,17 +59,20 @@ class Doorkeeper:
 
     def door(self, resource: Resource) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]]:
         """The handler that the framework calls for every method of the resource's path."""
+        handlers = dict(resource.methods)
+        if "GET" in handlers:
+            handlers["HEAD"] = handlers["GET"]
 
         async def enter(request: Request, **words: str) -> HTTPResponse | None:
-            response = await self._answer(resource, request, words)
-            self.stamp(request, response)
+            handler = handlers.get(request.method)
+            if handler is None:
+                response = self.other_method(resource, request, words)
+            else:
+                refused = self._refuse_entry(resource, request)
+                response = refused or await handler(request, **words)
             self._metrics.responded(resource.path, response.status)
-            if isinstance(response, bodies.TooLarge):
-                await bodies.send_and_linger(request, response)
-                return None
-            if response.status >= 400:
-                bodies.leave_unread(request)
-            return response
+            self.stamp(request, response)
+            return response if response.status < 400 else await _refused(request, response)
 
         return enter
 
@@ -95,19 +98,19 @@ class Doorkeeper:
             return answers.not_found()
         return answers.refusal(405, "the method is not allowed here", headers=resource.allow)
 
-    async def _answer(
-        self, resource: Resource, request: Request, words: Mapping[str, str]
-    ) -> HTTPResponse:
-        method = request.method
-        handler = resource.methods.get("GET" if method == "HEAD" else method)
-        if handler is None:
-            return self.other_method(resource, request, words)
-        return self._refuse_entry(resource, request) or await handler(request, **words)
-
     def _refuse_entry(self, resource: Resource, request: Request) -> HTTPResponse | None:
         if not self._keyring.admits(request, resource.access):
             return answers.unauthorized()
         return None if resource.enabled else answers.not_found()
+
+
+async def _refused(request: Request, response: HTTPResponse) -> HTTPResponse | None:
+    """Send a refusal whose body may not have been read (E3, E8)."""
+    if isinstance(response, bodies.TooLarge):
+        await bodies.send_and_linger(request, response)
+        return None
+    bodies.leave_unread(request)
+    return response
 
 
 def request_id(request: Request) -> str:

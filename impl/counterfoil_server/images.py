@@ -18,6 +18,8 @@ __all__ = ["BadImage", "read_image"]
 
 _FORMATS: Final = ("PNG", "JPEG", "WEBP", "BMP")
 
+Image.MAX_IMAGE_PIXELS = None  # the bound is ours, configured, and has a message of its own
+
 
 class BadImage(Exception):
     """The image cannot be read; the message is fit for the client."""

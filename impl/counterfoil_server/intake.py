@@ -4,6 +4,7 @@ A refusal names each fault by a JSON pointer. Nothing of the body is quoted back
 can make a refusal large or unsafe.
 """
 
+import re
 from typing import Any, Final, NamedTuple
 
 from counterfoil_server import strict_json
@@ -33,7 +34,9 @@ class Accepted(NamedTuple):
     req_id: str
 
 
-_FIELDS: Final = ("images", "req_id", "params", "options")
+_FIELDS: Final = frozenset({"images", "req_id", "params", "options"})
+_NOTHING: Final[dict[str, Any]] = {}
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def read_task(body: bytes, max_images: int) -> Accepted | Refused:
@@ -44,7 +47,7 @@ def read_task(body: bytes, max_images: int) -> Accepted | Refused:
         return Refused(400, [Fault("", f"the body is not strict JSON: {error}")])
     if not isinstance(value, dict):
         return Refused(400, [Fault("", "the body must be a JSON object")])
-    faults = [*_check_images(value, max_images), *_check_rest(value)]
+    faults = _check_images(value, max_images) + _check_rest(value)
     if b"\\u" in body:
         faults.extend(_not_text(value, ""))
     if faults:
@@ -73,18 +76,19 @@ def _check_rest(value: dict[str, Any]) -> list[Fault]:
     req_id = value.get("req_id", "")
     if not isinstance(req_id, str):
         faults.append(Fault("/req_id", "must be a string"))
-    elif any(ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0 for letter in req_id):
+    elif _CONTROL.search(req_id):
         faults.append(Fault("/req_id", "must not contain control characters"))
-    faults.extend(
+    faults += [
         Fault(f"/{name}", "must be an object")
         for name in ("params", "options")
-        if not isinstance(value.get(name, {}), dict)
-    )
-    faults.extend(
-        Fault(_pointer("", name), f"is not a known field; known are {', '.join(_FIELDS)}")
-        for name in value
-        if name not in _FIELDS
-    )
+        if not isinstance(value.get(name, _NOTHING), dict)
+    ]
+    if not value.keys() <= _FIELDS:
+        known = ", ".join(sorted(_FIELDS))
+        unknown = (name for name in value if name not in _FIELDS)
+        faults += [
+            Fault(_pointer("", name), f"is not known; known are {known}") for name in unknown
+        ]
     return faults
 
 

@@ -11,7 +11,7 @@ from sanic import Request
 from sanic.response import HTTPResponse
 
 from counterfoil_server import rules
-from counterfoil_server.answers import answer, refusal
+from counterfoil_server.answers import Reply, answer, refusal
 from counterfoil_server.bodies import is_json, read_body
 from counterfoil_server.core import Core
 from counterfoil_server.doors import Resource
@@ -103,7 +103,7 @@ class JobRoutes:
             case Ready(task_id, InferenceResult() as outcome):
                 tag = {"etag": f'"{job_id}"'}
                 if request.headers.getone("if-none-match", "") == tag["etag"]:
-                    return HTTPResponse(None, 304, tag)
+                    return Reply(None, 304, tag)
                 return answer(200, outcome.envelope(task_id), tag)
         raise TypeError("the ledger holds a result that is not an InferenceResult")
 

@@ -5,7 +5,6 @@ or never come back: that is the runner's business. What a model must do is answe
 image, and, if it can, end early once its `Stop` is set.
 """
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -20,25 +19,28 @@ class ModelError(Exception):
 
 
 class Stop:
-    """Asks one run to end. Set once, from any thread."""
+    """Asks one run to end. Set once, from any thread.
+
+    Each side writes its own field before it reads the other's, so at least one of them sees both;
+    the callback may therefore be called twice, and must not mind.
+    """
+
+    __slots__ = ("_callback", "_stopped")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._stopped = False
         self._callback: Callable[[], None] = _nothing
 
     def set(self) -> None:
         """Ask."""
-        with self._lock:
-            self._stopped = True
-            self._callback()
+        self._stopped = True
+        self._callback()
 
     def then(self, callback: Callable[[], None]) -> None:
         """Have `callback` called when the stop is set; at once if it is."""
-        with self._lock:
-            self._callback = callback
-            if self._stopped:
-                callback()
+        self._callback = callback
+        if self._stopped:
+            callback()
 
 
 class Model(Protocol):

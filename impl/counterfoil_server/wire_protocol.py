@@ -29,7 +29,8 @@ class BoundedProtocol(HttpProtocol):
         if self.conn_info is None:
             return
         began = self._time
-        in_head = self.http is not None and self.http.stage is Stage.REQUEST
+        http = getattr(self, "_http", None)
+        in_head = http is not None and http.stage is Stage.REQUEST
         super().data_received(data)
         if in_head:
             self._time = began

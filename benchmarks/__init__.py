@@ -1,0 +1,1 @@
+"""Benchmarks of the reference server; `python -m benchmarks` writes docs/performance.md."""
