@@ -21,7 +21,7 @@ $(STAMP): requirements.lock requirements-bootstrap.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-test: lint types unit ## everything CI runs
+test: lint types unit prove ## everything CI runs
 
 lint: $(STAMP) ## ruff: format and lint
 	$(BIN)/ruff format --check .
@@ -32,6 +32,9 @@ types: $(STAMP) ## the strict type checker
 
 unit: $(STAMP) ## the tests, on all cores
 	$(BIN)/pytest -n auto
+
+prove: $(STAMP) ## confirm the lemmas, for all integers
+	$(BIN)/counterfoil prove
 
 conform: $(STAMP) ## start our own server and judge it, clause by clause
 	$(BIN)/counterfoil conform

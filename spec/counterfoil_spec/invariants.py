@@ -142,7 +142,7 @@ def _no_room_admits_nothing(ledger: Ledger) -> bool:
 def _ids_are_unique(ledger: Ledger) -> bool:
     """No two records share an id."""
     ids = [job.id for job in (*ledger.live, *ledger.retained)]
-    return len(set(ids)) == len(ids)
+    return all(one != other for one, other in itertools.combinations(ids, 2))
 
 
 @_ledger("A11", when=lambda ledger: not ledger.live and ledger.issued > 0)
