@@ -1,9 +1,10 @@
 """`counterfoil conform` without a subject: start our own server and judge it as any other.
 
 The server is a process of its own, started by its command line; nothing of it is imported. It is
-started twice. First with the model it ships, for handwritten digits: ten real pictures go in, and
-what comes back must name them. Then with the probe model, whose images are commands, with a small
-queue, short limits, a token and a prefix: that one is judged clause by clause.
+started several times. First with the model it ships, for handwritten digits: ten real pictures go
+in, and what comes back must name them. Then with the probe model, whose images are commands, with a
+small queue, short limits, a token and a prefix: that one is judged clause by clause. For the few
+clauses that speak of another configuration it is started again in that one.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any, Final
 
@@ -26,14 +28,37 @@ from counterfoil_conformance.wire.reading import at_pointer
 from counterfoil_conformance.wire.session import CURRENT_CHECK, Session
 from counterfoil_conformance.wire.target import Target, parse_target
 
-__all__ = ["own_target", "run"]
+__all__ = ["MAIN", "OTHERS", "Setup", "own_target", "run"]
 
 _TOKEN: Final = "counterfoil-checks-itself"
 _PREFIX: Final = "/v1/models/probe"
-_MAX_QUEUE, _WORKERS, _MAX_COMPLETED = 4, 2, 5
-_TTL_MS, _TIMEOUT_MS, _SLOW_MS, _LATE_MS = 1500, 1500, 600, 2200
+_MAX_COMPLETED, _TTL_MS, _SLOW_MS, _GRACE_MS = 5, 1500, 600, 5000
 _PICTURES_CHECK: Final = "real_pictures_come_back_named"
 _CLAUSES: Final = ("G1", "G4", "Q2", "S9")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One configuration of our server, times in ms; `clauses`: those it is started for."""
+
+    clauses: str = ""
+    max_queue: int = 4
+    workers: int = 2
+    timeout_ms: int = 1500
+    late_ms: int = 2200
+    max_stuck: int = 64
+    enabled: bool = True
+
+
+MAIN: Final = Setup()
+# Clauses that speak of a configuration have a server in that configuration. The last one leaves no
+# overdue run to itself: its only worker stays held, and the job behind it times out pending.
+OTHERS: Final = (
+    Setup("A4", max_queue=0),
+    Setup("H6", enabled=False),
+    Setup("T4", timeout_ms=0, late_ms=1200),
+    Setup("T1", workers=1, timeout_ms=600, late_ms=1600, max_stuck=0),
+)
 
 
 def run(
@@ -46,10 +71,16 @@ def run(
     """
     if not options.only or options.only & set(_CLAUSES):
         asyncio.run(_pictures(options, publish))
-    judge(own_target(_free_port()), options, publish)
+    elsewhere = frozenset(clause for setup in OTHERS for clause in setup.clauses.split())
+    if not options.only or options.only - elsewhere:
+        judge(own_target(_free_port(), MAIN), options, publish)
+    for setup in OTHERS:
+        clauses = frozenset(setup.clauses.split())
+        if not options.only or options.only & clauses:
+            judge(own_target(_free_port(), setup), replace(options, only=clauses), publish)
 
 
-def own_target(port: int) -> Target:
+def own_target(port: int, setup: Setup = MAIN) -> Target:
     """Our own server with the probe model, as a target file would describe it."""
     return parse_target(
         {
@@ -57,55 +88,60 @@ def own_target(port: int) -> Target:
             "prefix": _PREFIX,
             "token": _TOKEN,
             "limits": {
-                "max_queue": _MAX_QUEUE,
+                "max_queue": setup.max_queue,
                 "job_ttl_ms": _TTL_MS,
                 "max_completed": _MAX_COMPLETED,
-                "timeout_ms": _TIMEOUT_MS,
-                "workers": _WORKERS,
+                "timeout_ms": setup.timeout_ms,
+                "workers": setup.workers,
                 "max_body": 1 << 20,
                 "max_connections": 2000,
-                "async_enabled": True,
+                "async_enabled": setup.enabled,
             },
-            "bodies": dict(_bodies()),
+            "bodies": dict(_bodies(setup)),
             "dialect": {"public": ["/healthz", "/ready", "/openapi.json"]},
-            "process": {"start": _command(port), "grace_ms": 5000},
+            "process": {"start": _command(port, setup), "grace_ms": _GRACE_MS},
         }
     )
 
 
-def _bodies() -> Iterator[tuple[str, str | int]]:
+def _bodies(setup: Setup) -> Iterator[tuple[str, str | int]]:
     commands = {
         "quick": "quick",
         "slow": f"delay:{_SLOW_MS}",
         "failing": "fail:as told",
         "crashing": "crash",
         "hanging": "hang",
-        "late": f"delay:{_LATE_MS}",
-        "late_failing": f"delay:{_LATE_MS};fail:late",
+        "late": f"delay:{setup.late_ms}",
+        "late_failing": f"delay:{setup.late_ms};fail:late",
     }
     for kind, text in commands.items():
         yield kind, json.dumps({"images": [base64.b64encode(text.encode()).decode()]})
     yield "slow_ms", _SLOW_MS
-    yield "late_ms", _LATE_MS
+    yield "late_ms", setup.late_ms
     yield "echo", '{"images": ["{nonce}"]}'
     yield "echo_pointer", "/results/0/data/echo"
 
 
-def _command(port: int, model: str = "probe") -> str:
-    words = [sys.executable, "-m", "counterfoil_conformance", "serve", "--model", model]
-    flags = {"port": port, "workers": _WORKERS, "async-enabled": "true", "log-level": "warning"}
-    if model == "probe":
+def _command(port: int, setup: Setup | None) -> str:
+    """The command line that starts it: without a setup, with the model that it ships."""
+    flags: dict[str, str | int] = {"port": port, "async-enabled": "true", "log-level": "warning"}
+    if setup is not None:
         flags |= {
+            "model": "probe",
             "prefix": _PREFIX,
             "token": _TOKEN,
+            "workers": setup.workers,
+            "max-stuck": setup.max_stuck,
             "max-body": 1 << 20,
             "max-connections": 2000,
-            "async-max-queue": _MAX_QUEUE,
+            "async-enabled": str(setup.enabled).lower(),
+            "async-max-queue": setup.max_queue,
             "async-job-ttl": _TTL_MS,
             "async-max-completed": _MAX_COMPLETED,
-            "async-timeout": _TIMEOUT_MS,
-            "grace": 5000,
+            "async-timeout": setup.timeout_ms,
+            "grace": _GRACE_MS,
         }
+    words = [sys.executable, "-m", "counterfoil_conformance", "serve"]
     words += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
     return shlex.join(words)
 
@@ -131,7 +167,7 @@ async def _pictures(options: RunOptions, publish: Publish) -> None:
     target = parse_target(
         {
             "base_url": f"http://127.0.0.1:{port}",
-            "process": {"start": _command(port, "digits")},
+            "process": {"start": _command(port, None)},
         }
     )
     process = TargetProcess(target)

@@ -56,12 +56,21 @@ async def reach(session: Session) -> None:
     conn.close()
     if answer.trouble in ("timeout", "garbage", "closed", "reset", "truncated", "too big"):
         raise HarnessError(f"{base} gives no HTTP answer: {answer.say()}")
-    if answer.status == 401 and session.target.token:
-        raise HarnessError(f"{base} refuses the token of the target file (401)")
-    if answer.status == 401:
-        raise HarnessError(f"{base} wants a token, and the target file has none (401)")
+    if answer.status == 401 and await _refuses_everything(session):
+        told = "refuses the token of the target file" if session.target.token else "wants a token"
+        raise HarnessError(f"{base} {told} (401)")
     for _ in range(8):  # the first round trips, for every timing verdict to come
         await session.status(PROBE_ID)
+
+
+async def _refuses_everything(session: Session) -> bool:
+    """Whether it is the token, and not one route that wrongly wants (another) one (K1)."""
+    for method, path in (("POST", "/jobs"), ("GET", "/jobs/x/result")):
+        path = f"{session.target.prefix}{path}"  # noqa: PLW2901
+        request = session.client.request(method, path, body=b"{}" if method == "POST" else None)
+        if (await session.client.send(request)).status != 401:
+            return False
+    return True
 
 
 async def learn_bound(session: Session) -> Learned:

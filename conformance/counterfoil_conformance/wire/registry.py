@@ -83,6 +83,12 @@ class Context:
         session.max_queue, session.process = self.session.max_queue, self.session.process
         return session
 
+    def times(self, quick: int, full: int, least: int = 2) -> int:
+        """How often to repeat something of a few requests: less often where each takes long."""
+        wanted = full if self.is_full else quick
+        usual_ms = self.session.usual_trip_ms()
+        return max(least, int(wanted * min(1.0, 40 / max(usual_ms, 1))))
+
     def ok(self, clause: str, count: int = 1) -> None:
         """The clause was exercised and held."""
         self.session.ok(clause, count)

@@ -161,6 +161,11 @@ class Session:
         measured = max(self.trip_us(since), self._usual_trip_us())
         return int(self.tolerance_ms * 1000) + measured + self.lag.worst_us(since)
 
+    def usual_trip_ms(self) -> float:
+        """The median of the round trips kept."""
+        trips = sorted(trip for _, trip in self._trips)
+        return trips[len(trips) // 2] / 1000 if trips else 0.0
+
     def _usual_trip_us(self) -> int:
         """Nearly the worst of all trips kept: a jittery target is jittery throughout."""
         trips = sorted(trip for _, trip in self._trips)

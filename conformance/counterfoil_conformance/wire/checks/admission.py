@@ -266,7 +266,7 @@ async def an_id_is_found_as_soon_as_it_is_issued(ctx: Context) -> None:
     if any(isinstance(conn, str) for conn in conns):
         return
     retained = ctx.target.limits.max_completed
-    for _ in range(30 if ctx.is_full else 8):
+    for _ in range(ctx.times(8, 30)):
         for conn in conns:
             await ctx.session.status("job_" + ctx.session.nonce(20), conn=conn)  # type: ignore[arg-type]
         sent = await ctx.session.submit("quick")

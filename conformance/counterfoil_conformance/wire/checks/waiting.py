@@ -109,9 +109,9 @@ async def at_once_on(ctx: Context, job: Job) -> None:
 @check("W1 W2", needs=("bodies.quick",), places=1)
 async def waits_issued_around_a_quick_end_are_answered(ctx: Context) -> None:
     """Quick, failing and crashing jobs, with waits issued in the milliseconds of their ends."""
-    kinds = ["quick"] * (40 if ctx.is_full else 10)
+    kinds = ["quick"] * ctx.times(10, 40)
     if ctx.target.has("bodies.failing"):
-        kinds += ["failing"] * 4
+        kinds += ["failing"] * ctx.times(4, 8)
     if ctx.target.has("bodies.crashing"):
         kinds += ["crashing"] * 2
     conns = [await ctx.session.client.connect() for _ in range(4)]
