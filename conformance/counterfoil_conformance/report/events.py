@@ -63,7 +63,8 @@ class Witnessed:
 class Finding:
     """The subject broke a clause.
 
-    `should` marks the SHOULD part of a clause (a warning even where the clause is a MUST).
+    `should` marks the SHOULD part of a clause (a warning even where the clause is a MUST), `must`
+    the MUST part of a clause that is a SHOULD otherwise (a failure all the same).
     `allowed` lists the answers the contract allows, `actual` is what came; `repro` is one command,
     `curl` are lines to paste, where HTTP is involved.
     """
@@ -76,6 +77,7 @@ class Finding:
     repro: str = ""
     curl: tuple[str, ...] = ()
     check: str = ""
+    must: bool = False
 
 
 @dataclass(frozen=True, slots=True)

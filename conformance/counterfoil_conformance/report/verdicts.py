@@ -111,11 +111,11 @@ class Docket:
 
     def _decide(self, id_: str) -> ClauseVerdict:
         clause, notes, seen = CLAUSES[id_], self._notes[id_], self._witnesses[id_]
-        musts = [f for f in self.findings if f.clause == id_ and not f.should]
-        shoulds = [f for f in self.findings if f.clause == id_ and f.should]
+        found = [f for f in self.findings if f.clause == id_]
+        binding = clause.level is Level.MUST
+        musts = [f for f in found if f.must or (binding and not f.should)]
+        shoulds = [f for f in found if f not in musts]
         verdict, why, repro = Verdict.NOT_RUN, "no check of this run looks at it", ""
-        if clause.level is Level.SHOULD:
-            musts, shoulds = [], musts + shoulds
         if musts:
             verdict, why, repro = Verdict.FAIL, musts[0].why, musts[0].repro
         elif Declared in notes:

@@ -16,8 +16,9 @@ from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.bad_bodies import BadBody
 from counterfoil_conformance.wire.client import Connection, encode
 from counterfoil_conformance.wire.laws import errors_of
-from counterfoil_conformance.wire.reading import unwrapped
+from counterfoil_conformance.wire.reading import Reading, unwrapped
 from counterfoil_conformance.wire.registry import Context
+from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.stubborn import push
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "error_text",
     "has_infer",
     "judge_bad",
+    "judge_elapsed",
     "next_answer",
     "post_bad",
     "quick_body",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 AT_ONCE: Final = 6
+LIVE: Final = ("pending", "running")
 _T = TypeVar("_T")
 _FALLBACK: Final[Mapping[str, Any]] = {"images": ["aGVsbG8="]}
 
@@ -187,3 +190,30 @@ async def after_refusal(ctx: Context, conn: Connection, what: str, answer: Answe
         allowed="its own answer, or a closed connection",
         answers=answers,
     )
+
+
+def judge_elapsed(ctx: Context, job: Job, reading: Reading, last: int) -> int:
+    """H8: one read of `elapsed_ms` against the interval of the read; the value, or `last`."""
+    body, answer = reading.body, reading.answer
+    if answer.status != 200 or not isinstance(body, dict):
+        return last
+    value = body.get("elapsed_ms")
+    allowed = "a non-negative integer of ms since admission, not less than before"
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        said = f"elapsed_ms = {value!r:.60}"
+        ctx.fail("H8", said, allowed=allowed, answers=(answer,))
+        return last
+    grain_ms = 30
+    most = (answer.return_us - job.call_us) / 1000 + grain_ms
+    least = (answer.call_us - job.return_us) / 1000 - grain_ms
+    if value > most:
+        said = f"elapsed_ms = {value}, at most {most:.0f} ms after the submit was sent"
+    elif reading.state in LIVE and value < least:
+        said = f"elapsed_ms = {value}, at least {least:.0f} ms after the 202"
+    elif value < last:
+        said = f"elapsed_ms = {value}, after {last}"
+    else:
+        ctx.ok("H8")
+        return value
+    ctx.fail("H8", said, allowed=allowed, answers=(job.answer, answer))
+    return max(value, last)

@@ -101,9 +101,13 @@ class Context:
         allowed: str = "",
         answers: Iterable[Answer] = (),
         actual: str = "",
+        must: bool = False,
     ) -> None:
-        """The target broke the clause; `answers` show it, the last one is what came."""
-        self.session.find(clause, why, allowed=allowed, answers=answers, actual=actual)
+        """The target broke the clause; `answers` show it, the last one is what came.
+
+        `must`: this part of a SHOULD clause is a MUST.
+        """
+        self.session.find(clause, why, allowed=allowed, answers=answers, actual=actual, must=must)
 
     def warn(
         self,

@@ -134,7 +134,7 @@ class Session:
         self.worst_trip_us = 0
         self.is_fresh = False
         self.forgotten: set[str] = set()
-        self._published: Counter[tuple[str, str]] = Counter()
+        self._published: Counter[tuple[str, str, bool]] = Counter()
         self._failures_in_a_row = 0
         self._numbers = itertools.count(1)
 
@@ -197,17 +197,19 @@ class Session:
         answers: Iterable[Answer] = (),
         actual: str = "",
         should: bool = False,
+        must: bool = False,
     ) -> None:
         """Publish a finding; a clause that has had its share of them in this check is spared."""
         check = CURRENT_CHECK.get()
-        key = (clause, check)
+        key = (clause, check, should)
         self._published[key] += 1
         if self._published[key] > _FINDINGS_PER_CLAUSE:
             return
         shown = tuple(answers)
         came = actual or (shown[-1].say() if shown else "")
         curl = tuple(dict.fromkeys(answer.request.curl() for answer in shown))
-        self._publish(Finding(clause, why, allowed, came, should, self.repro(clause), curl, check))
+        repro = self.repro(clause)
+        self._publish(Finding(clause, why, allowed, came, should, repro, curl, check, must))
 
     def repro(self, clause: str) -> str:
         """The command that runs the checks of one clause again."""

@@ -4,6 +4,7 @@ That it takes no place in the queue is seen where places are counted. Here: its 
 failures, and its budget.
 """
 
+import asyncio
 import json
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ async def infer_answers_with_the_envelope(ctx: Context) -> None:
     if _was_busy(ctx, answer):
         return
     said = f"a good request: {answer.say()[:100]}"
+    if answer.status == 202:
+        ctx.fail("H13", f"/infer, {said}", allowed="200 with the envelope", answers=(answer,))
     if not ctx.expect(answer.status == 200, "H11", said, allowed="200", answers=(answer,)):
         return
     envelope = unwrapped(answer.json, ctx.target.adapter)
@@ -157,6 +160,8 @@ async def infer_has_the_budget_of_a_job(ctx: Context) -> None:
     answer = await ctx.session.infer(body, timeout_s=late_ms / 1000 + 10)
     if not answer.ok or answer.status == 429:
         return
+    if answer.status == 500:
+        judge_infer_failure(ctx, "H11", "/infer past its budget", answer)
     took_ms = answer.trip_us / 1000
     late_by_ms = budget_ms + ctx.tolerance_s * 1000
     if late_by_ms >= late_ms and answer.status != 504:
@@ -170,3 +175,25 @@ async def infer_has_the_budget_of_a_job(ctx: Context) -> None:
         allowed=f"504 between {budget_ms} and {late_by_ms:.0f} ms",
         answers=(answer,),
     )
+
+
+@check("G4 H11", needs=("bodies.quick",), even=(DISABLED,))
+async def blocking_calls_get_their_own_answers(ctx: Context) -> None:
+    """Of several calls at once each gets the answer to its own request."""
+    if not await has_infer(ctx):
+        return
+    kinds = [kind for kind in ("quick", "echo") if ctx.target.has(f"bodies.{kind}")]
+    for _ in range(3):
+        composed = [ctx.session.compose(kind) for kind in kinds * 3]
+        limit_s = ctx.session.patience_s()
+        answers = await asyncio.gather(
+            *(ctx.session.infer(body, timeout_s=limit_s) for body, _ in composed)
+        )
+        for answer, (_, task_id) in zip(answers, composed, strict=True):
+            envelope = unwrapped(answer.json, ctx.target.adapter)
+            if answer.status != 200 or not isinstance(envelope, dict):
+                continue
+            found = envelope.get("task_id")
+            said = f"/infer with the req_id {task_id!r} is answered for {found!r:.80}"
+            fine = found == task_id
+            ctx.expect(fine, "G4", said, allowed="its own answer", answers=(answer,))

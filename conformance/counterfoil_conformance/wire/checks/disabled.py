@@ -41,6 +41,19 @@ async def without_jobs_every_route_of_them_is_404(ctx: Context) -> None:
             answer = await ctx.session.send(method, where, token=None)
             said = f"{method} {path} without the token: {answer.say()[:80]}"
             ctx.expect(answer.status == 401, "K1", said, allowed="401", answers=(answer,))
+    await _other_methods(ctx)
     answer = await ctx.session.send("GET", "/cf-nowhere")
     said = f"the control, an unknown path: {answer.say()[:80]}"
     ctx.expect(answer.status == 404, "H6", said, allowed="404", answers=(answer,))
+
+
+async def _other_methods(ctx: Context) -> None:
+    """Methods that no `/jobs` route has: 404 as well; a 405 gives the routes away (a warning)."""
+    rows = (("PUT", "/jobs"), ("GET", "/jobs"), ("DELETE", "/jobs/x"), ("POST", "/jobs/x/result"))
+    for method, path in rows:
+        answer = await ctx.session.send(method, path)
+        said = f"{method} {path}: {answer.say()[:80]}"
+        if answer.status == 405:
+            ctx.warn("H6", said, allowed="404", answers=(answer,))
+        else:
+            ctx.expect(answer.status == 404, "H6", said, allowed="404", answers=(answer,))

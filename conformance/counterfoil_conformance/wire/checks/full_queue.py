@@ -13,6 +13,7 @@ kind of earlier request at a time, to say which of them took the place.
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from counterfoil_conformance.wire.probing import (
     after_refusal,
     error_text,
     has_infer,
+    judge_elapsed,
 )
 from counterfoil_conformance.wire.registry import ALL, CLOSED, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
@@ -42,6 +44,8 @@ class _Full:
     jobs: list[Job] = field(default_factory=list)
     refused: list[Submitted] = field(default_factory=list)
     filled_us: int = 0
+    elapsed_ms: dict[str, int] = field(default_factory=dict)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def certain_us(self) -> int:
@@ -62,8 +66,26 @@ class _Full:
         self.filled_us = now_us()
 
     async def look(self) -> None:
-        """Read every job, so that what was answered before is certain."""
-        await asyncio.gather(*(self.ctx.session.status(job) for job in self.jobs))
+        """Read every live job, so that what was answered before is certain; H8 on the way."""
+        live = [job for job in self.jobs if not job.terminal]
+        readings = await asyncio.gather(*(self.ctx.session.status(job) for job in live))
+        for job, reading in zip(live, readings, strict=True):
+            last = self.elapsed_ms.get(job.id, -1)
+            self.elapsed_ms[job.id] = judge_elapsed(self.ctx, job, reading, last)
+            if reading.state == "running":
+                self.started.set()
+
+    async def watch(self) -> None:
+        """Look again and again until every job has ended."""
+        deadline_us = now_us() + int(self.ctx.session.patience_s() * 1e6)
+        while now_us() < deadline_us and not all(job.terminal for job in self.jobs):
+            await self.look()
+            await asyncio.sleep(0.04)
+
+    async def until_one_runs(self) -> None:
+        """A queue is full of running jobs too: wait, for a moment, until there is one."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.started.wait(), 0.3)
 
 
 @check(
@@ -112,10 +134,12 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     full = _Full(ctx, bound)
     await full.fill()
     in_flight = blocking is not None and not blocking.done()
+    watching = asyncio.create_task(full.watch())
     _judge_latency(ctx, full, quick_us)
-    asked = await _ask_while_full(ctx, full)
+    await full.until_one_runs()
     quick = await _start_infer(ctx, "quick") if infer and ctx.target.has("bodies.quick") else None
-    await full.look()
+    asked = await _ask_while_full(ctx, full)
+    await watching
     if len(full.jobs) < bound:
         await _who_took_it(ctx, full, infer=blocking is not None)
     elif in_flight:
@@ -125,7 +149,6 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     for task in (blocking, quick):
         if task is not None:
             _judge_infer(ctx, full, await task)
-    await ctx.session.settle()
     return shown
 
 
@@ -235,6 +258,13 @@ def _judge_asked(ctx: Context, full: _Full, asked: dict[str, Any]) -> bool:
 
 def _judge_submit(ctx: Context, full: _Full, sent: Submitted) -> bool:
     answer = sent.answer
+    late_us = answer.call_us + ctx.session.slack_us(answer.call_us)
+    blocked = answer.call_us >= full.filled_us and late_us < min(full.certain_us, answer.return_us)
+    if answer.ok and len(full.jobs) >= full.bound and blocked:
+        said = f"a submit to the full queue was answered {answer.status} after "
+        said += f"{answer.trip_us / 1000:.0f} ms, the queue being full all the while"
+        ctx.fail("H4", said, allowed="429 while it is full", answers=(answer,))
+        return True
     if sent.refused:
         _judge_429(ctx, answer, full.bound)
         return full.was_full(answer)
@@ -281,7 +311,8 @@ def _judge_infer(ctx: Context, full: _Full, answer: Answer) -> None:
         return
     if answer.status == 429:
         said = "with the job queue full, /infer is answered 429"
-        ctx.fail("H11", said, allowed="200: it takes no place", answers=(answer,))
+        allowed = "200: it takes no place"
+        ctx.fail("H11", said, allowed=allowed, answers=(answer,), must=True)
     elif answer.status == 200:
         ctx.ok("H11")
 
@@ -316,4 +347,4 @@ async def _who_took_it(ctx: Context, full: _Full, *, infer: bool) -> None:
         await ctx.session.settle()
         if len(again.jobs) < bound:
             said = f"after {who} the queue took {len(again.jobs)} jobs of {bound}"
-            ctx.fail(clause, said, allowed=allowed, answers=answers)
+            ctx.fail(clause, said, allowed=allowed, answers=answers, must=True)

@@ -26,6 +26,10 @@ UNKNOWN_PATHS: Final = (
     ("POST", "/jobs/{id}/cancel"),
     ("DELETE", "/jobs/{id}/cancel"),
     ("GET", "/jobs/{id}/results"),
+    ("GET", "/jobs/{id}/resultx"),
+    ("GET", "/jobs/{id}/waitx?timeout=50"),
+    ("GET", "/jobs/{id}/Result"),
+    ("GET", "/jobs/{id}/status"),
     ("GET", "/jobs/{id}/wait/x"),
     ("GET", "/jobs/{id}/result/0"),
 )
@@ -73,11 +77,13 @@ def _judge(ctx: Context, method: str, path: str, answer: Answer, *, known: bool)
         return
     said = f"{method} {path}: {answer.status}"
     on_job = path == "/jobs/{id}"
-    must: tuple[int, ...] = (405,) if on_job and known else (404, 405)
-    should: tuple[int, ...] = (404,) if on_job and not known else (405,)
-    allowed = f"{should[0]}" if must == should else f"{should[0]} (or {sum(must) - should[0]})"
-    if "{id}" in path and not on_job and not known:
+    must: tuple[int, ...] = (404, 405)
+    should: tuple[int, ...] = (405,)
+    if on_job:
+        must = should = (405,) if known else (404,)
+    elif "{id}" in path and not known:
         should = must  # an unknown id is 404 as well as a wrong method is 405
+    allowed = " or ".join(map(str, must))
     if answer.status not in must:
         ctx.fail("H5", said, allowed=allowed, answers=(answer,))
         return
@@ -111,12 +117,18 @@ async def wrong_methods_on_a_known_job_are_405(ctx: Context) -> None:
         for action in ("/wait", "/result"):
             answer = await ctx.session.send(method, f"/jobs/{job.id}{action}", body=body)
             _judge(ctx, method, "/jobs/{id}" + action, answer, known=True)
-        answer = await ctx.session.send(method, f"/jobs/{job.id}/cancel", body=body)
+        await unknown_action(method, "cancel")
+
+    async def unknown_action(method: str, action: str) -> None:
+        body = b"{}" if method == "POST" else None
+        answer = await ctx.session.send(method, f"/jobs/{job.id}/{action}", body=body)
         if answer.ok:
-            said = f"{method} /jobs/{{id}}/cancel: {answer.status}"
+            said = f"{method} /jobs/{{id}}/{action} of a known id: {answer.status}"
             ctx.expect(answer.status == 404, "H5", said, allowed="404", answers=(answer,))
 
     await all_of(("POST", *ELSEWHERE), probe)
+    for action in ("resultx", "waitx?timeout=20", "results", "status", "resul", "Result"):
+        await unknown_action("GET", action)
     await _head_and_options(ctx, (f"/jobs/{job.id}",))
     await ctx.session.until_terminal(job, ctx.session.patience_s())
     done = [f"/jobs/{job.id}/wait?timeout=100"]
