@@ -74,6 +74,7 @@ def _not_json(quick: Mapping[str, Any]) -> Iterator[BadBody]:
     for name, body in (
         ("NaN as an image", b'{"images": [NaN]}'),
         ("bytes that are not UTF-8", _with(rest, '"req_id": "@"').replace(b"@", b"\xff\xfe")),
+        ("params that are not UTF-8", _with(rest, '"params": {"x": "@"}').replace(b"@", b"\xff")),
     ):
         yield BadBody(name, body, "E1", BODY_STATUSES)
 

@@ -83,9 +83,13 @@ class _Full:
             await asyncio.sleep(0.04)
 
     async def until_one_runs(self) -> None:
-        """A queue is full of running jobs too: wait, for a moment, until there is one."""
+        """A queue is full of running jobs too: wait until there is one.
+
+        A single worker may be busy with `/infer` first, for as long as a slow run takes.
+        """
+        limit_s = 0.3 + (self.ctx.target.bodies.slow_ms or 0) / 1000
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.started.wait(), 0.3)
+            await asyncio.wait_for(self.started.wait(), limit_s)
 
 
 @check(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from counterfoil_conformance.wire.answer import Answer
-from counterfoil_conformance.wire.probing import all_of, has_infer, quick_body
+from counterfoil_conformance.wire.probing import admit, all_of, has_infer, quick_body
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
@@ -224,7 +224,7 @@ async def a_known_job_is_401_too(ctx: Context) -> None:
     """Without the token a job that exists looks like one that does not."""
     if not ctx.target.token:
         return
-    sent = await ctx.session.submit("quick")
+    sent = await admit(ctx, "quick")
     if sent.job is None:
         return
     job = sent.job

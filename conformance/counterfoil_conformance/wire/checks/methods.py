@@ -11,7 +11,7 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.client import Connection
-from counterfoil_conformance.wire.probing import After, all_of, has_infer, next_answer
+from counterfoil_conformance.wire.probing import After, admit, all_of, has_infer, next_answer
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def _judge(ctx: Context, method: str, path: str, answer: Answer, *, known: bool)
 @check("H5 E5", needs=("bodies.slow",), places=1)
 async def wrong_methods_on_a_known_job_are_405(ctx: Context) -> None:
     """A job that is there refuses other methods with 405, and is not changed by them."""
-    sent = await ctx.session.submit("slow")
+    sent = await admit(ctx, "slow")
     if sent.job is None:
         return
     job = sent.job

@@ -19,7 +19,7 @@ from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.bad_bodies import BadBody, image_bodies, req_id_bodies
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import raw_in_head
-from counterfoil_conformance.wire.probing import all_of, has_infer, next_answer, quick_body
+from counterfoil_conformance.wire.probing import admit, all_of, has_infer, next_answer, quick_body
 from counterfoil_conformance.wire.reading import unwrapped
 from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job
@@ -221,7 +221,7 @@ def judge_infer_failure(ctx: Context, clause: str, name: str, answer: Answer) ->
 
 async def _worker_lives(ctx: Context) -> None:
     """The control: a good request still runs."""
-    sent = await ctx.session.submit("quick")
+    sent = await admit(ctx, "quick")
     if sent.job is None:
         return
     await ctx.session.until_terminal(sent.job, ctx.session.patience_s())

@@ -10,7 +10,7 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.laws import raw_in_head
-from counterfoil_conformance.wire.probing import all_of
+from counterfoil_conformance.wire.probing import admit, all_of
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def _judge(ctx: Context, answer: Answer) -> None:
 @check("E4 G3 S8", needs=("bodies.quick",), places=1)
 async def nearly_an_id_is_no_id(ctx: Context) -> None:
     """An issued id with something more, less or other is unknown."""
-    sent = await ctx.session.submit("quick")
+    sent = await admit(ctx, "quick")
     if sent.job is None:
         return
     job = sent.job

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from counterfoil_conformance.wire.answer import Answer, now_us
-from counterfoil_conformance.wire.probing import error_text, judge_elapsed
+from counterfoil_conformance.wire.probing import admit, error_text, judge_elapsed
 from counterfoil_conformance.wire.reading import Reading, unwrapped
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.session import Job
@@ -23,7 +23,7 @@ PLAIN_IDS: Final = ("a", "7", "job_x", "no-such-job", "A-Z_09", "x" * 128, "-", 
 @check("H3 H10", needs=("bodies.quick",), places=1)
 async def the_urls_of_a_202_work_as_they_are(ctx: Context) -> None:
     """`poll_url`, `result_url` and `Location` lead to this job, letter by letter."""
-    sent = await ctx.session.submit("quick")
+    sent = await admit(ctx, "quick")
     if sent.job is None:
         if sent.answer.ok and not sent.refused:
             said = f"a good request is answered {sent.answer.status}"
@@ -94,7 +94,7 @@ def _is_result(ctx: Context, job: Job, answer: Answer) -> bool:
 @check("H2 H13", needs=("bodies.slow", "bodies.slow_ms"), places=1)
 async def a_fresh_slow_job_is_live(ctx: Context) -> None:
     """Right after the 202 its status is pending or running, and its result 409."""
-    sent = await ctx.session.submit("slow")
+    sent = await admit(ctx, "slow")
     if sent.job is None:
         return
     job = sent.job
@@ -142,7 +142,7 @@ def _live(ctx: Context, job: Job, reading: Reading, what: str, holds: bool) -> N
 @check("H7", needs=("bodies.slow", "bodies.slow_ms"), places=1)
 async def two_waiters_both_get_the_end(ctx: Context) -> None:
     """Two concurrent waiters on one job both get its terminal state."""
-    sent = await ctx.session.submit("slow")
+    sent = await admit(ctx, "slow")
     if sent.job is None:
         return
     job, budget_ms = sent.job, 30_000
@@ -172,7 +172,7 @@ def _said(reading: Reading) -> str:
 @check("H8", needs=("bodies.slow", "bodies.slow_ms"), places=1)
 async def elapsed_is_counted_from_admission(ctx: Context) -> None:
     """`elapsed_ms` runs with the clock from admission, never back, and SHOULD stop at the end."""
-    sent = await ctx.session.submit("slow")
+    sent = await admit(ctx, "slow")
     if sent.job is None:
         return
     job = sent.job
