@@ -22,6 +22,7 @@ from counterfoil_server.doors import Doorkeeper, Resource
 from counterfoil_server.job_routes import JobRoutes
 from counterfoil_server.keys import Keyring
 from counterfoil_server.mishaps import Mishaps
+from counterfoil_server.origins import AskedRequest
 from counterfoil_server.runner_routes import RunnerRoutes
 from counterfoil_server.system_routes import SystemRoutes
 
@@ -43,6 +44,7 @@ def build_app(core: Core) -> App:
         env_prefix="COUNTERFOIL_SANIC_",
         strict_slashes=True,
         error_handler=Mishaps(doorkeeper),
+        request_class=AskedRequest,
     )
     _configure(app.config, settings)
     # Without a word on its protocol the framework would add an empty `alt-svc` to every answer.

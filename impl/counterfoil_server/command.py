@@ -3,13 +3,13 @@
 import argparse
 import asyncio
 import gc
-import logging
 import os
 import sys
 from pathlib import Path
 
 from counterfoil_server.config import KEYS, ConfigError, Settings, load_settings
 from counterfoil_server.core import Core
+from counterfoil_server.logs import set_up_logging
 from counterfoil_server.models import ModelError, load_model
 from counterfoil_server.serving import bind, serve
 
@@ -39,17 +39,17 @@ def run(args: argparse.Namespace) -> int:
     """Serve until told to stop: 0; 2 with one line when something is wrong from the start."""
     try:
         settings = load_settings(vars(args), os.environ, args.config)
-        _set_up_logging(settings)
+        set_up_logging(settings)
         card = Path(settings.model_card) if settings.model_card else None
         model = load_model(settings.model, card, settings.max_pixels)
         if args.check:
             return _show(settings)
+        core = Core(settings, model)
         listener = bind(settings)
     except (ConfigError, ModelError) as error:
         return _refuse(str(error))
     except OSError as error:
-        return _refuse(f"host, port = {settings.host}:{settings.port}: {error.strerror}")
-    core = Core(settings, model)
+        return _refuse(_which(error, settings))
     code = _run_loop(core, listener)
     if core.pool.stuck or core.pool.busy:
         sys.stdout.flush()
@@ -74,15 +74,13 @@ def _show(settings: Settings) -> int:
     return 0
 
 
+def _which(error: OSError, settings: Settings) -> str:
+    """Whether it was the event log that cannot be opened, or the address."""
+    if error.filename:
+        return f"event_log = {settings.event_log!r}: {error.strerror}"
+    return f"host, port = {settings.host}:{settings.port}: {error.strerror}"
+
+
 def _refuse(line: str) -> int:
     print(f"counterfoil serve: {line}", file=sys.stderr)
     return 2
-
-
-def _set_up_logging(settings: Settings) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    logging.getLogger("sanic").setLevel("WARNING")

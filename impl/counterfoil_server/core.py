@@ -1,10 +1,15 @@
 """The parts of a running server, put together once and shared by all routes."""
 
 import asyncio
+import functools
 import itertools
+import logging
 from collections.abc import Callable
+from pathlib import Path
 
+from counterfoil_server.audit import Violation, audit
 from counterfoil_server.config import Settings
+from counterfoil_server.event_log import EventLog, RecordingLedger, RecordingWaiters
 from counterfoil_server.leases import Leases
 from counterfoil_server.ledger import JobLedger, monotonic_ms
 from counterfoil_server.metrics import Metrics
@@ -14,6 +19,8 @@ from counterfoil_server.waiting import Mailbox, Waiters
 from counterfoil_server.workers import WorkerPool
 
 __all__ = ["Core"]
+
+_log = logging.getLogger(__name__)
 
 
 class Core:
@@ -32,6 +39,9 @@ class Core:
         self.model = model
         self.clock = clock
         self.metrics = Metrics()
+        self.log = EventLog(Path(settings.event_log)) if settings.event_log else None
+        if self.log is not None:
+            ledger = functools.partial(RecordingLedger, log=self.log)
         self.ledger = ledger(settings.limits, clock=clock, listener=self.metrics)
         self.ready = False
         self.draining = False
@@ -54,7 +64,8 @@ class Core:
             on_run=self.metrics.run_seconds.observe,
         )
         self.leases = Leases(self.ledger, self.runner, settings.runner_lease, self.clock)
-        self.waiters = Waiters(self.ledger, mailbox, self.metrics.wake_seconds.observe)
+        waiters = functools.partial(RecordingWaiters, log=self.log) if self.log else Waiters
+        self.waiters = waiters(self.ledger, mailbox, self.metrics.wake_seconds.observe)
         self._show_gauges()
         self.ready = True
 
@@ -71,11 +82,21 @@ class Core:
             await asyncio.sleep(0.02)  # a server that stops has the time to look
         return self.runner.fail_all("the server stopped before the job ended")
 
+    def look(self) -> list[Violation]:
+        """Compare the ledger with its invariants; what does not hold is counted and logged."""
+        violations = audit(self.ledger)
+        for clause, why in violations:
+            self.metrics.violations.labels(clause).inc()
+            _log.error("an invariant does not hold: %s: %s", clause, why)
+        return violations
+
     def close(self) -> None:
         """Let the workers go."""
         self.ready = False
         self.runner.close()
         self.leases.close()
+        if self.log is not None:
+            self.log.close()
 
     def _show_gauges(self) -> None:
         gauge = self.metrics.gauge

@@ -5,12 +5,9 @@ fixes (H12): does the request bear the token, is there such a route here and now
 of its own. Only then does the handler look at the body. The framework routes paths and no methods.
 """
 
-import re
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from sanic import Request
 from sanic.response import HTTPResponse
@@ -18,14 +15,11 @@ from sanic.response import HTTPResponse
 from counterfoil_server import answers, bodies
 from counterfoil_server.keys import Access, Keyring
 from counterfoil_server.metrics import Metrics
+from counterfoil_server.origins import request_tag
 
-__all__ = ["Doorkeeper", "Handler", "Resource", "request_id"]
+__all__ = ["Doorkeeper", "Handler", "Resource"]
 
 Handler: TypeAlias = Callable[..., Awaitable[HTTPResponse]]
-
-_SAFE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
-_PROCESS: Final = secrets.token_hex(6)
-_NUMBERS: Final = count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,7 @@ class Doorkeeper:
 
     def stamp(self, request: Request, response: HTTPResponse) -> None:
         """What every answer carries (H9)."""
-        response.headers["x-request-id"] = request_id(request)
+        response.headers["x-request-id"] = request_tag(request)
         response.headers["cache-control"] = "no-store"
 
     def other_method(
@@ -111,9 +105,3 @@ async def _refused(request: Request, response: HTTPResponse) -> HTTPResponse | N
         return None
     bodies.leave_unread(request)
     return response
-
-
-def request_id(request: Request) -> str:
-    """The client's `X-Request-ID` if it is safe to repeat, or one of ours (H9, E7)."""
-    given = request.headers.getone("x-request-id", "")
-    return given if _SAFE_ID.fullmatch(given) else f"{_PROCESS}-{next(_NUMBERS):x}"

@@ -17,6 +17,7 @@ from counterfoil_server.core import Core
 from counterfoil_server.doors import Resource
 from counterfoil_server.intake import Accepted, Fault, read_task
 from counterfoil_server.ledger import NotDone, Ready, Snapshot
+from counterfoil_server.origins import origin_of
 from counterfoil_server.runners import Failure, NoAnswer
 from counterfoil_server.strict_json import dumps
 from counterfoil_server.tasks import InferenceResult
@@ -62,7 +63,7 @@ class JobRoutes:
             return accepted
         if self._core.draining:  # it may have begun while the body came
             return _draining()
-        job_id = self._core.runner.submit(accepted.req_id, accepted.task)
+        job_id = self._core.runner.submit(accepted.req_id, accepted.task, origin_of(request))
         if job_id is None:
             return self._full()
         url = f"{self._jobs_path}/{job_id}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from counterfoil_server.deadlines import Deadlines
 from counterfoil_server.ledger import JobLedger
-from counterfoil_server.runners import JobRunner
+from counterfoil_server.runners import JobRunner, JobWork
 from counterfoil_server.tasks import InferenceResult, InferenceTask, Item, ModelName
 
 __all__ = ["Claim", "Leases"]
@@ -26,6 +26,7 @@ class Claim(NamedTuple):
     task: InferenceTask
     fence: int
     claimed_at: int
+    traceparent: str
 
 
 class Leases:
@@ -47,12 +48,12 @@ class Leases:
 
     def claim(self) -> Claim | None:
         """Start the oldest waiting job for a runner outside; None when no job waits."""
-        while (job_id := self._runner.take()) is not None:
-            if not self._ledger.start(job_id):
+        while (work := self._runner.take()) is not None:
+            if not self._ledger.start(work.job_id):
                 continue
-            taken = self._ledger.take_request(job_id)
+            taken = self._ledger.take_request(work.job_id)
             if taken is not None and isinstance(taken.payload, InferenceTask):
-                return self._open(job_id, taken.task_id, taken.payload)
+                return self._open(work, taken.task_id, taken.payload)
         return None
 
     def find(self, job_id: str, fence: int) -> Claim | None:
@@ -87,11 +88,12 @@ class Leases:
         """Stop the timer."""
         self._deadlines.close()
 
-    def _open(self, job_id: str, task_id: str, task: InferenceTask) -> Claim:
+    def _open(self, work: JobWork, task_id: str, task: InferenceTask) -> Claim:
         now = self._clock()
-        claim = Claim(job_id, task_id, task, next(self._fences), now)
-        self._claims[job_id] = claim
-        self._deadlines.add(job_id, now)
+        trace = work.origin.traceparent
+        claim = Claim(work.job_id, task_id, task, next(self._fences), now, trace)
+        self._claims[claim.job_id] = claim
+        self._deadlines.add(claim.job_id, now)
         return claim
 
     def _close(self, claim: Claim, accepted: bool) -> bool:

@@ -292,9 +292,7 @@ class JobLedger:
     def result(self, job_id: str) -> Ready | NotDone | None:
         """The result of a done job, any number of times; its state otherwise; None if unknown."""
         seen = self.snapshot(job_id)
-        if seen is None:
-            return None
-        return Ready(seen.task_id, seen.result) if seen.state is State.DONE else NotDone(seen.state)
+        return None if seen is None else self._outcome(seen)
 
     def jobs(self) -> list[Snapshot]:
         """All jobs that are not forgotten, in order of admission; its cost grows with them."""
@@ -417,6 +415,10 @@ class JobLedger:
         watches, job.watches = job.watches, {}
         for callback in watches.values():
             self._tell(callback, job.seen)
+
+    def _outcome(self, seen: Snapshot) -> Ready | NotDone:
+        """What `result` makes of a job: a result only when it is done (G2)."""
+        return Ready(seen.task_id, seen.result) if seen.state is State.DONE else NotDone(seen.state)
 
     def _watch(self, job: _Job, callback: Callback) -> Watch:
         """Look and register in one critical section, so that no end falls between the two (W2)."""

@@ -37,6 +37,7 @@ class Metrics(Listener):
         evicted = self._counter("jobs_evicted", "ended jobs that were forgotten", "cause")
         self._evicted = {cause: evicted.labels(cause.value) for cause in Eviction}
         self.violations = self._counter("invariant_violations", "must be 0", "clause")
+        self.violations.labels("any").inc(0)
         self._job_seconds = self._histogram("job_seconds", "from admission to the end of a job")
         self.run_seconds = self._histogram("run_seconds", "what a model took for one task")
         self.wake_seconds = self._histogram(

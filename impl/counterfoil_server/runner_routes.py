@@ -1,7 +1,7 @@
 """The runner surface: any process anywhere may run the jobs, with a token of its own.
 
     POST /runner/claim              200 {"job_id","task_id","images","params","options","fence",
-                                         "lease_ms"}, or 204 when no job waits
+                                         "lease_ms","traceparent"}, or 204 when no job waits
     POST /runner/jobs/{id}/finish   {"fence", "results": [{"status", "data", "error"?}, ...]}
     POST /runner/jobs/{id}/fail     {"fence", "error"}
     POST /runner/jobs/{id}/timeout  {"fence", "error"}
@@ -77,6 +77,7 @@ class RunnerRoutes:
                     "options": claim.task.options,
                     "fence": claim.fence,
                     "lease_ms": self._leases.lease_ms,
+                    "traceparent": claim.traceparent,
                 }
             ),
         )

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from counterfoil_server.deadlines import Deadlines
 from counterfoil_server.ledger import JobLedger
 from counterfoil_server.models import Model, Stop
+from counterfoil_server.origins import NOWHERE, Origin
 from counterfoil_server.tasks import InferenceResult, InferenceTask
 from counterfoil_server.waiting import Mailbox
 from counterfoil_server.workers import Work, WorkerPool
@@ -45,8 +46,9 @@ CallOutcome: TypeAlias = InferenceResult | Failure | NoAnswer
 class JobWork:
     """An admitted job that waits for a worker, or runs."""
 
-    def __init__(self, runner: "JobRunner", job_id: str) -> None:
+    def __init__(self, runner: "JobRunner", job_id: str, origin: Origin) -> None:
         self.job_id = job_id
+        self.origin = origin
         self.stop = Stop()
         self._runner = runner
 
@@ -106,12 +108,12 @@ class JobRunner:
         """How many blocking calls wait or run."""
         return len(self._calls)
 
-    def submit(self, req_id: str, task: InferenceTask) -> str | None:
+    def submit(self, req_id: str, task: InferenceTask, origin: Origin = NOWHERE) -> str | None:
         """Admit a job and queue it; None when the queue is full. Nothing is awaited between."""
         submitted_at = self._clock()
         job_id = self._ledger.submit(req_id or f"task_{next(self._numbers)}", task)
         if job_id is not None:
-            work = self._works[job_id] = JobWork(self, job_id)
+            work = self._works[job_id] = JobWork(self, job_id, origin)
             self._deadlines.add(work, submitted_at)
             self._pool.put(work)
         return job_id
@@ -132,16 +134,17 @@ class JobRunner:
             self._deadlines.discard(work)
             self._pool.give_up(work)
 
-    def take(self) -> str | None:
+    def take(self) -> JobWork | None:
         """The oldest job that waits for a worker, for an external runner to run."""
         work = self._pool.take(lambda work: isinstance(work, JobWork))
-        return work.job_id if isinstance(work, JobWork) else None
+        return work if isinstance(work, JobWork) else None
 
     def forget(self, job_id: str) -> None:
         """The job has ended: nothing is left to do for it. May be called from any thread."""
         work = self._works.pop(job_id, None)
         if work is not None:
             self._deadlines.discard(work)
+            self._log_end(work)
 
     def fail_all(self, error: str) -> int:
         """End every job and call that is still live, at the end of the server's grace (X4)."""
@@ -213,6 +216,17 @@ class JobRunner:
             self._pool.give_up(work)
             self._ledger.take_request(work.job_id)
         self._works.pop(work.job_id, None)
+        self._log_end(work)
+
+    def _log_end(self, work: JobWork) -> None:
+        """A line for a job that has ended: at `info` if it did not succeed."""
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        seen = self._ledger.snapshot(work.job_id)
+        if seen is not None:
+            level = logging.DEBUG if seen.error is None else logging.INFO
+            fields = {"job_id": work.job_id, "error": seen.error, **work.origin.fields}
+            _log.log(level, "job %s", seen.state, extra=fields)
 
 
 def _settle(future: "asyncio.Future[CallOutcome]", outcome: CallOutcome) -> None:

@@ -9,6 +9,7 @@ from counterfoil_server.doors import Resource
 from counterfoil_server.keys import Access
 from counterfoil_server.metrics import METRICS_TYPE
 from counterfoil_server.openapi import describe
+from counterfoil_server.status_page import PAGE_TYPE, render
 from counterfoil_server.strict_json import dumps
 
 __all__ = ["SystemRoutes"]
@@ -31,6 +32,7 @@ class SystemRoutes:
                 Resource(f"{prefix}/ready", {"GET": self.ready}, Access.PUBLIC),
                 Resource(f"{prefix}/openapi.json", {"GET": self.openapi}, Access.PUBLIC),
                 Resource(f"{prefix}/metrics", {"GET": self.metrics}),
+                Resource(f"{prefix}/status", {"GET": self.status}),
             )
         ]
 
@@ -51,5 +53,12 @@ class SystemRoutes:
         return answer(200, self._openapi)
 
     async def metrics(self, request: Request) -> HTTPResponse:  # noqa: ARG002
-        """Prometheus text."""
+        """Prometheus text, after a look at the invariants."""
+        self._core.look()
         return answer(200, self._core.metrics.render(), content_type=METRICS_TYPE)
+
+    async def status(self, request: Request) -> HTTPResponse:  # noqa: ARG002
+        """A page for people."""
+        page = render(self._core, self._core.look())
+        headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        return answer(200, page, headers, PAGE_TYPE)

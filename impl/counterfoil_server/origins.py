@@ -1,0 +1,61 @@
+"""Where a request comes from: the ids that tie a client's log, ours and a runner's together.
+
+A client may bring an `X-Request-ID` and a W3C `traceparent`. Both are taken over only if they are
+safe to repeat: they end up in headers and in logs (E7). Without a request id, we make one.
+"""
+
+import re
+import secrets
+from itertools import count
+from typing import Final, NamedTuple
+
+from sanic import Request
+
+__all__ = ["NOWHERE", "AskedRequest", "Origin", "origin_of", "request_tag"]
+
+_SAFE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_TRACE: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_PROCESS: Final = secrets.token_hex(6)
+_NUMBERS: Final = count(1)
+
+
+class Origin(NamedTuple):
+    """What a job remembers of the request that submitted it."""
+
+    request_id: str = ""
+    traceparent: str = ""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """For a line of the log."""
+        fields = {"request_id": self.request_id}
+        if self.traceparent:
+            fields["trace_id"] = self.traceparent.split("-")[1]
+        return fields
+
+
+NOWHERE: Final = Origin()
+
+
+class AskedRequest(Request):
+    """The framework's request, with the id that its answer will carry."""
+
+    __slots__ = ("tag",)
+    tag: str
+
+
+def request_tag(request: Request) -> str:
+    """The client's `X-Request-ID` if it is safe to repeat, or one of ours; the same each time."""
+    tag: str | None = getattr(request, "tag", None)
+    if tag is None:
+        given = request.headers.getone("x-request-id", "")
+        tag = given if _SAFE_ID.fullmatch(given) else f"{_PROCESS}-{next(_NUMBERS):x}"
+        if isinstance(request, AskedRequest):
+            request.tag = tag
+    return tag
+
+
+def origin_of(request: Request) -> Origin:
+    """The origin of the job that this request submits."""
+    trace = request.headers.getone("traceparent", "")
+    return Origin(request_tag(request), trace if _TRACE.fullmatch(trace) else "")
