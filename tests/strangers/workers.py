@@ -26,12 +26,14 @@ class Alarm:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._changed = threading.Condition()
-        threading.Thread(target=self._run, daemon=True, name="alarm").start()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="alarm")
 
     def at(self, when_ms: float, call: Callable[[], None]) -> None:
         with self._changed:
             heapq.heappush(self._due, (when_ms, next(self._order), call))
             self._changed.notify()
+            if not self._thread.is_alive():
+                self._thread.start()
 
     def _run(self) -> None:
         while True:
