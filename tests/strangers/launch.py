@@ -110,7 +110,10 @@ def target_text(config: Config, *, with_process: bool = False) -> str:
     tables: dict[str, dict[str, Any]] = {
         "limits": {**limits, "max_connections": 1000},
         "bodies": bodies,
-        "dialect": {"running_budget": config.running_budget},
+        "dialect": {
+            "running_budget": config.running_budget,
+            "public": ["/healthz", "/ready", "/openapi.json"],
+        },
         "metrics": metrics,
     }
     if with_process:

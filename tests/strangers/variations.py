@@ -90,5 +90,5 @@ WARNED: dict[str, tuple[str, ...]] = {
     "elapsed-grows": ("H8",),
     "other-texts": ("H13",),
     "everything-else": ("A9", "H4", "H5", "H8", "H9", "H13", "H11"),
-    "no-running-budget": ("T6",),
+    "no-running-budget": ("T6", "H11"),
 }
