@@ -94,7 +94,7 @@ def _judge_agreement(story: Story, bench: Bench) -> None:
     for key in ("error", "completed_at", "submitted_at"):
         told = [s for s in snapshots if key in (s.call.reply or {})]
         _agree(story, told, key, [(s.call.reply or {})[key] or None for s in told], bench)
-    ready = [s for s in ended if s.call.op == "result" and _is_ready(s.call)]
+    ready = [s for s in ended if _is_ready(s.call) and "result" in (s.call.reply or {})]
     results = [_canonical((s.call.reply or {}).get("result")) for s in ready]
     _agree(story, ready, "result", results, bench)
     bench.witness("S5 R6", max(len(ended) - 1, 0))
