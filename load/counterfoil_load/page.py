@@ -23,8 +23,8 @@ h1 { font-size: 1.3rem; margin: 0 0 .2rem } h2 { font-size: 1rem; margin: 1.2rem
 .head { font-weight: 600; font-size: 1.05rem }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: .8rem }
 svg { width: 100%; border: 1px solid var(--line); border-radius: 6px }
-svg text { font: 10px system-ui, sans-serif; fill: currentColor } svg .t { font-weight: 600 }
-svg text[fill] { fill: attr(fill) } svg .grid { stroke: #8884 }
+svg text { font: 10px system-ui, sans-serif } svg .t { font-weight: 600 }
+svg .grid { stroke: #8884 }
 svg .bound { stroke: #dc2626; stroke-dasharray: 4 3; fill: none }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: right; padding: .15rem .5rem; border-bottom: 1px solid var(--line) }
@@ -99,18 +99,19 @@ def _charts(live: LiveLedger, max_queue: int | None) -> str:
         label: per_second(f"snapshot {label}", f"wait {label}")
         for label in ("pending", "running", "done", "failed", "timeout")
     }
-    depth = {"depth": per_second("depth")}
+    depth = {"": per_second("depth")}
     admission = {"202": per_second("submit 202"), "429": per_second("submit 429")}
     waits = {"woken": per_second("wait woken"), "expired": per_second("wait expired")}
+    wakes = {"": _ranked_ms(live.wakes_us)}
     bound = float(max_queue) if max_queue is not None else None
     return (
         '<div class="charts">'
-        + line_chart("depth (as far as the users know)", depth, bound=bound)
+        + line_chart("jobs not yet seen to end, and the bound on depth", depth, bound=bound)
         + line_chart("submits per second", admission)
         + line_chart("endings per second", endings)
-        + line_chart("states seen per second", seen)
+        + line_chart("states seen per s", seen)
         + line_chart("waits per second", waits)
-        + line_chart("wake latency by rank", {"ms": _ranked_ms(live.wakes_us)}, unit=" ms")
+        + line_chart("wake latency by share of wakes", wakes, unit=" ms", x_unit=" %")
         + "</div>"
     )
 

@@ -14,9 +14,14 @@ _COLOURS: Final = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#6474
 
 
 def line_chart(
-    title: str, series: Mapping[str, Points], *, bound: float | None = None, unit: str = ""
+    title: str,
+    series: Mapping[str, Points],
+    *,
+    bound: float | None = None,
+    unit: str = "",
+    x_unit: str = " s",
 ) -> str:
-    """A chart of some series over seconds; `bound` is drawn as a dashed line."""
+    """A chart of some series, over seconds by default; `bound` is drawn as a dashed line."""
     xs = [x for points in series.values() for x, _ in points]
     ys = [y for points in series.values() for _, y in points]
     x_top = max(xs, default=1.0) or 1.0
@@ -28,8 +33,8 @@ def line_chart(
         return f"{across:.1f},{down:.1f}"
 
     parts = [
-        _axes(x_top, y_top, unit),
-        f'<text x="{_LEFT}" y="13" class="t">{escape(title)}</text>',
+        _axes(x_top, y_top, unit, x_unit),
+        f'<text x="{_LEFT}" y="13" class="t" fill="currentColor">{escape(title)}</text>',
     ]
     if bound is not None:
         ends = f"{place(0, bound)} {place(x_top, bound)}"
@@ -49,22 +54,25 @@ def line_chart(
 
 
 def _legend(number: int, count: int, label: str, colour: str) -> str:
-    x = _WIDTH - _RIGHT - (count - number) * 74
+    x = _WIDTH - _RIGHT - (count - number) * 52
     return f'<text x="{x}" y="13" fill="{colour}">{escape(label)}</text>'
 
 
-def _axes(x_top: float, y_top: float, unit: str) -> str:
+def _axes(x_top: float, y_top: float, unit: str, x_unit: str) -> str:
     marks = []
-    for share in (0.0, 0.5, 1.0):
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         y = _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - share)
-        marks.append(f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}" class="grid"/>')
-        label = f"{y_top * share:g}{unit}"
-        marks.append(f'<text x="{_LEFT - 4}" y="{y + 4}" text-anchor="end">{label}</text>')
         x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * share
-        marks.append(
-            f'<text x="{x}" y="{_HEIGHT - 6}" text-anchor="middle">{x_top * share:g} s</text>'
-        )
+        marks += [
+            f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}" class="grid"/>',
+            _label(_LEFT - 4, y + 4, "end", f"{y_top * share:g}{unit}"),
+            _label(x, _HEIGHT - 6, anchor, f"{x_top * share:.4g}{x_unit}"),
+        ]
     return "".join(marks)
+
+
+def _label(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="currentColor">{text}</text>'
 
 
 def _round_up(value: float) -> float:
