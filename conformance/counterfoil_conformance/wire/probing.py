@@ -26,6 +26,7 @@ __all__ = [
     "Aftermath",
     "admit",
     "after_refusal",
+    "all_in_places",
     "all_of",
     "error_text",
     "has_infer",
@@ -65,9 +66,11 @@ class Aftermath:
         return self.after in (After.OWN, After.CLOSED)
 
 
-async def all_of(rows: Iterable[_T], probe: Callable[[_T], Awaitable[None]]) -> None:
+async def all_of(
+    rows: Iterable[_T], probe: Callable[[_T], Awaitable[None]], at_once: int = AT_ONCE
+) -> None:
     """Run a probe for each row, a few at a time."""
-    turn = asyncio.Semaphore(AT_ONCE)
+    turn = asyncio.Semaphore(at_once)
 
     async def one(row: _T) -> None:
         async with turn:
@@ -76,6 +79,14 @@ async def all_of(rows: Iterable[_T], probe: Callable[[_T], Awaitable[None]]) -> 
     async with asyncio.TaskGroup() as group:
         for row in rows:
             group.create_task(one(row))
+
+
+async def all_in_places(
+    ctx: Context, rows: Iterable[_T], probe: Callable[[_T], Awaitable[None]]
+) -> None:
+    """The same for probes that may be admitted: no more at once than a check of 3 places holds."""
+    bounds = [ctx.session.max_queue, ctx.target.limits.max_completed, 3]
+    await all_of(rows, probe, max(1, min(bound for bound in bounds if bound is not None)))
 
 
 def quick_body(ctx: Context) -> dict[str, Any]:

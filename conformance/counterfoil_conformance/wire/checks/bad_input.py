@@ -12,6 +12,7 @@ from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.bad_bodies import BadBody, bad_bodies, lenient_bodies
 from counterfoil_conformance.wire.laws import errors_of
 from counterfoil_conformance.wire.probing import (
+    all_in_places,
     all_of,
     has_infer,
     judge_bad,
@@ -74,15 +75,18 @@ async def each_fault_of_a_body_is_pointed_at(ctx: Context) -> None:
         ctx.warn("E2", said, allowed="each fault with its pointer", answers=(answer,))
 
 
-@check("E2 E5 E9", needs=("bodies.quick",), places=1)
+@check("E2 E5 E9", needs=("bodies.quick",), places=3)
 async def odd_bodies_do_no_harm(ctx: Context) -> None:
     """Unknown fields and wrong types SHOULD be refused; nothing of it is a 5xx."""
     rows = lenient_bodies(quick_body(ctx))
-    for row in rows:
+
+    async def submit(row: BadBody) -> None:
         answer = await ctx.session.send("POST", "/jobs", body=row.body)
         await _follow(ctx, answer)
         if answer.status != 429:
             _judge_odd(ctx, "/jobs", row, answer)
+
+    await all_in_places(ctx, rows, submit)
     if not await has_infer(ctx):
         return
 
@@ -108,20 +112,21 @@ async def _follow(ctx: Context, answer: Answer) -> None:
         await ctx.session.until_terminal(job, ctx.session.patience_s())
 
 
-@check("E3", needs=("bodies.quick",), places=1)
+@check("E3", needs=("bodies.quick",), places=3)
 async def media_types_are_told_apart(ctx: Context) -> None:
     """A wrong media type SHOULD be 415; a missing one is 415 or JSON; parameters do not matter."""
     body = json.dumps(quick_body(ctx)).encode()
-    for kind in WRONG_TYPES:
+
+    async def label(row: tuple[str, tuple[int, ...]]) -> None:
+        kind, allowed = row
         answer = await ctx.session.send("POST", "/jobs", body=body, headers={"Content-Type": kind})
         await _follow(ctx, answer)
-        _should(ctx, answer, answer.status == 415, f"media type {kind}", "415")
-    for kind in (*RIGHT_TYPES, ""):
-        answer = await ctx.session.send("POST", "/jobs", body=body, headers={"Content-Type": kind})
-        await _follow(ctx, answer)
-        allowed = (202,) if kind else (202, 415)
         said = f"media type {kind}" if kind else "no media type"
         _should(ctx, answer, answer.status in allowed, said, " or ".join(map(str, allowed)))
+
+    rows: list[tuple[str, tuple[int, ...]]] = [(kind, (415,)) for kind in WRONG_TYPES]
+    rows += [(kind, (202,)) for kind in RIGHT_TYPES]
+    await all_in_places(ctx, [*rows, ("", (202, 415))], label)
     if await has_infer(ctx):
         for kind in WRONG_TYPES[:2]:
             answer = await ctx.session.send(

@@ -21,6 +21,7 @@ from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import retry_after_fault
 from counterfoil_conformance.wire.probing import (
+    admit,
     after_refusal,
     error_text,
     has_infer,
@@ -134,14 +135,18 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     """One whole round; False if it was too slow to show anything."""
     quick_us = await _quick_latency(ctx)
     await _take_no_place(ctx, bound, invalid=True, unauthorised=bool(ctx.target.token))
-    blocking = await _start_infer(ctx, "slow") if infer else None
+    blocking = await _start_infer(ctx) if infer else None
     full = _Full(ctx, bound)
     await full.fill()
     in_flight = blocking is not None and not blocking.done()
     watching = asyncio.create_task(full.watch())
     _judge_latency(ctx, full, quick_us)
     await full.until_one_runs()
-    quick = await _start_infer(ctx, "quick") if infer and ctx.target.has("bodies.quick") else None
+    quick = None
+    if infer and ctx.target.has("bodies.quick"):
+        body, _ = ctx.session.compose("quick")
+        limit_s = ctx.session.patience_s()
+        quick = asyncio.create_task(ctx.session.infer(body, timeout_s=limit_s))
     asked = await _ask_while_full(ctx, full)
     await watching
     if len(full.jobs) < bound:
@@ -162,10 +167,10 @@ async def _quick_latency(ctx: Context) -> int | None:
     if not ctx.target.has("bodies.quick"):
         return None
     for _ in range(3):
-        sent = await ctx.session.submit("quick")
+        sent = await admit(ctx, "quick")
         if sent.job is not None:
             trips.append(sent.answer.trip_us)
-            await ctx.session.until_terminal(sent.job, ctx.session.patience_s())
+    await ctx.session.settle()
     return min(trips, default=None)
 
 
@@ -182,8 +187,9 @@ async def _take_no_place(ctx: Context, bound: int, *, invalid: bool, unauthorise
     await asyncio.gather(*posts)
 
 
-async def _start_infer(ctx: Context, kind: str) -> "asyncio.Task[Answer]":
-    body, _ = ctx.session.compose(kind)
+async def _start_infer(ctx: Context) -> "asyncio.Task[Answer]":
+    """A slow `/infer` that has certainly been taken in."""
+    body, _ = ctx.session.compose("slow")
     limit_s = ctx.session.patience_s()
     task = asyncio.create_task(ctx.session.infer(body, timeout_s=limit_s))
     await asyncio.sleep(0.05 + ctx.session.trip_us() / 1e6)
@@ -250,7 +256,7 @@ async def _on_a_connection(ctx: Context) -> Submitted:
 
 
 def _judge_asked(ctx: Context, full: _Full, asked: dict[str, Any]) -> bool:
-    """Judge what the full queue answered; whether a 429 was seen that had to be one."""
+    """Judge what the full queue answered; whether that showed anything of a full queue."""
     shown = False
     for name, came in asked.items():
         if isinstance(came, Submitted):
@@ -271,7 +277,7 @@ def _judge_submit(ctx: Context, full: _Full, sent: Submitted) -> bool:
         return True
     if sent.refused:
         _judge_429(ctx, answer, full.bound)
-        return full.was_full(answer)
+        return True
     if answer.ok and full.was_full(answer):
         said = f"{full.bound} jobs were live, and a submit was answered {answer.status}"
         answers = (*(job.answer for job in full.jobs), answer)
@@ -341,7 +347,7 @@ async def _who_took_it(ctx: Context, full: _Full, *, infer: bool) -> None:
     for clause, (who, allowed) in suspects.items():
         blocking = None
         if clause == "H11":
-            blocking = await _start_infer(ctx, "slow")
+            blocking = await _start_infer(ctx)
         else:
             await _take_no_place(ctx, bound, invalid=clause == "A7", unauthorised=clause == "K1")
         again = _Full(ctx, bound)

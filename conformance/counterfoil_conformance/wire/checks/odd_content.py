@@ -19,7 +19,14 @@ from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.bad_bodies import BadBody, image_bodies, req_id_bodies
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import raw_in_head
-from counterfoil_conformance.wire.probing import admit, all_of, has_infer, next_answer, quick_body
+from counterfoil_conformance.wire.probing import (
+    admit,
+    all_in_places,
+    all_of,
+    has_infer,
+    next_answer,
+    quick_body,
+)
 from counterfoil_conformance.wire.reading import unwrapped
 from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job
@@ -28,17 +35,29 @@ __all__: tuple[str, ...] = ()
 
 MANY_IMAGES_QUICK: Final = 64
 MANY_IMAGES_FULL: Final = 1000
+ODD_IMAGES: Final = (
+    ("an empty image", ""),
+    ("base64 of what is no image", base64.b64encode(b"\x00\xffnot an image").decode()),
+    ("an image with a broken padding", "aGVsbG8"),
+    ("an image with white space in it", "aGVs\nbG8="),
+    ("a data URL", "data:image/png;base64,aGVsbG8="),
+    ("a PNG that stops after its signature", "iVBORw0KGgo="),
+    ("an image of 100 000 letters", "QUJD" * 25_000),
+)
 
 
-@check("E7 E5 E9", needs=("bodies.quick",), places=1)
+@check("E7 E5 E9", needs=("bodies.quick",), places=3)
 async def a_req_id_never_reaches_a_header_raw(ctx: Context) -> None:
     """Controls and non-ASCII in `req_id` are refused or made safe; no response is split."""
     rows = req_id_bodies(quick_body(ctx))
-    for row in rows:
+
+    async def submit(row: BadBody) -> None:
         answer = await _on_its_own(ctx, "/jobs", row)
         job = ctx.session.admitted(answer) if answer is not None else None
         if job is not None:
             await _follow_names(ctx, row, job)
+
+    await all_in_places(ctx, rows, submit)
     if await has_infer(ctx):
 
         async def probe(row: BadBody) -> None:
@@ -97,27 +116,22 @@ async def _follow_names(ctx: Context, row: BadBody, job: Job) -> None:
     _head_is_clean(ctx, row, answer)
 
 
-@check("E6 E5", needs=("bodies.quick",), places=1)
+@check("E6 E5", needs=("bodies.quick",), places=3)
 async def unreadable_images_cost_their_item_only(ctx: Context) -> None:
     """What is no image fails its item, or is refused with 422; the worker lives on."""
     quick = quick_body(ctx)
     strict = images_are_base64(ctx)
-    for row in image_bodies(quick):
-        answer = await ctx.session.send("POST", "/jobs", body=row.body)
-        await _ends_badly(ctx, row.name, answer, strict=strict)
-    for name, image in (
-        ("an empty image", ""),
-        ("base64 of what is no image", base64.b64encode(b"\x00\xffnot an image").decode()),
-        ("an image with a broken padding", "aGVsbG8"),
-        ("an image with white space in it", "aGVs\nbG8="),
-        ("a data URL", "data:image/png;base64,aGVsbG8="),
-        ("a PNG that stops after its signature", "iVBORw0KGgo="),
-        ("an image of 100 000 letters", "QUJD" * 25_000),
-    ):
+    rows = [(row.name, row.body, strict) for row in image_bodies(quick)]
+    for name, image in ODD_IMAGES:
         body = json.dumps({**quick, "images": [image]}).encode()
         if len(body) < (ctx.target.limits.max_body or len(body) + 1):
-            answer = await ctx.session.send("POST", "/jobs", body=body)
-            await _ends_badly(ctx, name, answer, strict=False)
+            rows.append((name, body, False))
+
+    async def submit(row: tuple[str, bytes, bool]) -> None:
+        answer = await ctx.session.send("POST", "/jobs", body=row[1])
+        await _ends_badly(ctx, row[0], answer, strict=row[2])
+
+    await all_in_places(ctx, rows, submit)
     await _mixed(ctx, strict=strict)
     await _bad_images_of_infer(ctx)
     await _worker_lives(ctx)
