@@ -268,7 +268,8 @@ async def an_id_is_found_as_soon_as_it_is_issued(ctx: Context) -> None:
     retained = ctx.target.limits.max_completed
     for _ in range(ctx.times(8, 30)):
         for conn in conns:
-            await ctx.session.status("job_" + ctx.session.nonce(20), conn=conn)  # type: ignore[arg-type]
+            if isinstance(conn, Connection) and conn.alive:
+                await ctx.session.status("job_" + ctx.session.nonce(20), conn=conn)
         sent = await ctx.session.submit("quick")
         if sent.job is None:
             await asyncio.sleep(0.02)
