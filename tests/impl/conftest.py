@@ -31,7 +31,7 @@ class Client:
     def send(self, method, path, body=None, headers=None, *, fresh=False):
         if self._connection is None or fresh:
             self._connection = http.client.HTTPConnection(
-                self.address.hostname, self.address.port, timeout=30
+                self.address.hostname, self.address.port, timeout=90
             )
         if isinstance(body, dict | list):
             body = json.dumps(body)
@@ -58,12 +58,12 @@ class Client:
         assert answer.status == 202, answer.content
         return answer.json["job_id"]
 
-    def ended(self, job_id, within_ms=10_000):
+    def ended(self, job_id, within_ms=60_000):
         status = self.get(f"/jobs/{job_id}/wait?timeout={within_ms}").json
         assert status["state"] in ("done", "failed", "timeout"), status
         return status
 
-    def until(self, holds, within_s=10):
+    def until(self, holds, within_s=60):
         deadline = time.monotonic() + within_s
         while not holds():
             assert time.monotonic() < deadline, "it did not come true"

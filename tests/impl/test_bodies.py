@@ -7,7 +7,7 @@ import time
 import pytest
 
 
-def raw(client, data, *, close=False, timeout=10):
+def raw(client, data, *, close=False, timeout=60):
     """Everything that comes back for bytes sent as they are."""
     with socket.create_connection((client.address.hostname, client.address.port)) as connection:
         connection.settimeout(timeout)
@@ -202,11 +202,11 @@ def test_a_head_that_cannot_be_parsed_is_refused_in_json_and_closed(serve, head,
 def test_a_head_that_trickles_in_is_not_waited_for(serve):
     client = serve(head_timeout=300)
     with socket.create_connection((client.address.hostname, client.address.port)) as connection:
-        connection.settimeout(10)
+        connection.settimeout(60)
         began = time.monotonic()
         connection.sendall(b"GET /healthz HTTP/1.1\r\n")
         received = b""
-        while not received and time.monotonic() - began < 8:
+        while not received and time.monotonic() - began < 60:
             connection.sendall(b"x: y\r\n")
             connection.settimeout(0.05)
             try:
@@ -247,7 +247,7 @@ def test_more_connections_than_allowed_are_closed_at_once(serve):
 
 def test_a_waiter_that_goes_away_leaves_nothing_behind(serve, caplog):
     client = serve()
-    job_id = client.admitted("delay:400")
+    job_id = client.admitted("delay:2000")
     address = (client.address.hostname, client.address.port)
     connection = socket.create_connection(address)
     connection.sendall(f"GET /jobs/{job_id}/wait HTTP/1.1\r\nhost: x\r\n\r\n".encode())

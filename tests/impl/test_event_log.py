@@ -56,7 +56,7 @@ def recorded(serve, tmp_path):
 def test_the_log_of_the_shipped_server_is_a_history_without_fault(recorded):
     calls, judgement = judged(recorded)
     assert {call.op for call in calls} >= {"submit", "start", "finish", "fail", "timeout", "wait"}
-    assert len(calls) > 200
+    assert len(calls) > 60
     assert judgement.accusations == ()
     assert judgement.witnesses["S4"] > 0
     assert "Mi0w" not in recorded.read_text(), "pictures are not written down"

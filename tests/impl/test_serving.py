@@ -38,7 +38,7 @@ def process():
         yield start
 
 
-def ask(url, body=None, timeout=30):
+def ask(url, body=None, timeout=90):
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
     try:
@@ -49,13 +49,18 @@ def ask(url, body=None, timeout=30):
             return refused.code, json.load(refused)
 
 
+def metrics(url):
+    with urllib.request.urlopen(f"{url}/metrics", timeout=90) as answer:
+        return answer.read().decode()
+
+
 def images(text):
     return {"images": [base64.b64encode(text.encode()).decode()]}
 
 
 def run(*words):
     return subprocess.run(
-        [*COMMAND, *words], check=False, capture_output=True, text=True, timeout=60
+        [*COMMAND, *words], check=False, capture_output=True, text=True, timeout=120
     )
 
 
@@ -75,11 +80,13 @@ def test_it_listens_where_it_says_and_writes_its_port(process, tmp_path):
 
 def test_on_sigterm_it_drains_and_ends_with_0(process):
     child, url = process("--workers", "1")
-    jobs = [ask(f"{url}/jobs", images("delay:700"))[1]["job_id"] for _ in range(2)]
+    jobs = [ask(f"{url}/jobs", images("delay:2500"))[1]["job_id"] for _ in range(2)]
     answers = []
     waiter = threading.Thread(target=lambda: answers.append(ask(f"{url}/jobs/{jobs[1]}/wait")))
     waiter.start()
-    time.sleep(0.2)
+    waits = "counterfoil_waiters 1.0"
+    while waits not in metrics(url):
+        time.sleep(0.01)
     child.send_signal(signal.SIGTERM)
     while ask(f"{url}/ready")[0] != 503:
         time.sleep(0.01)
@@ -88,7 +95,7 @@ def test_on_sigterm_it_drains_and_ends_with_0(process):
     assert ask(f"{url}/jobs/{jobs[0]}")[0] == 200
     waiter.join()
     assert answers[0][1]["state"] == "done"
-    assert child.wait(10) == 0
+    assert child.wait(60) == 0
 
 
 def test_what_does_not_end_within_the_grace_fails_and_its_waiters_hear_it(process):
@@ -101,13 +108,14 @@ def test_what_does_not_end_within_the_grace_fails_and_its_waiters_hear_it(proces
     ]
     for one in waiting:
         one.start()
-    time.sleep(0.3)
+    while not {"counterfoil_waiters 1.0", "counterfoil_calls 1.0"} <= set(metrics(url).split("\n")):
+        time.sleep(0.01)
     child.send_signal(signal.SIGTERM)
     for one in waiting:
         one.join()
     states = {status: body.get("state", "envelope") for status, body in answers}
     assert states == {200: "failed", 500: "envelope"}
-    assert child.wait(10) == 0
+    assert child.wait(60) == 0
 
 
 def test_a_second_signal_cuts_the_grace_short(process):
@@ -117,7 +125,7 @@ def test_a_second_signal_cuts_the_grace_short(process):
     while ask(f"{url}/ready")[0] != 503:
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
-    assert child.wait(10) == 0
+    assert child.wait(60) == 0
 
 
 def test_sighup_is_ignored(process):

@@ -37,7 +37,7 @@ def test_work_runs_in_the_order_it_was_put(pool):
     for n in range(20):
         one.put(Piece(lambda n=n: order.append(n)))
     one.put(Piece(over.set))
-    assert over.wait(5) and order == list(range(20))
+    assert over.wait(60) and order == list(range(20))
 
 
 def test_work_that_lets_an_error_out_does_not_end_its_worker(pool):
@@ -45,7 +45,7 @@ def test_work_that_lets_an_error_out_does_not_end_its_worker(pool):
     one = pool(1)
     one.put(Piece(lambda: 1 / 0))
     one.put(Piece(over.set))
-    assert over.wait(5)
+    assert over.wait(60)
 
 
 def test_a_stuck_worker_is_replaced_asked_to_stop_and_leaves_when_it_is_back(pool):
@@ -59,7 +59,7 @@ def test_a_stuck_worker_is_replaced_asked_to_stop_and_leaves_when_it_is_back(poo
     one.give_up(hung)
     assert asked.is_set()
     one.put(Piece(over.set))
-    assert over.wait(5) and one.stuck == 1
+    assert over.wait(60) and one.stuck == 1
     before = threading.active_count()
     gate.set()
     while one.stuck:
@@ -79,7 +79,7 @@ def test_past_the_bound_a_stuck_worker_stays_busy(pool):
     one.put(Piece(over.set))
     assert not over.wait(0.05) and (one.busy, one.stuck) == (1, 0)
     gate.set()
-    assert over.wait(5), "and is there again when its thread is back"
+    assert over.wait(60), "and is there again when its thread is back"
 
 
 def test_waiting_work_that_is_given_up_never_runs(pool):
@@ -100,11 +100,11 @@ def test_a_stop_that_was_set_before_anyone_listened_is_heard():
 
 
 def test_a_hanging_run_times_out_and_takes_no_worker_away(serve):
-    client = serve(workers=1, async_timeout=200, async_max_queue=2)
+    client = serve(workers=1, async_timeout=1000, async_max_queue=2)
     for _ in range(3):
         hung = client.admitted("hang")
         status = client.ended(hung)
-        assert status["state"] == "timeout" and status["error"] == "timed out after 200 ms"
+        assert status["state"] == "timeout" and status["error"] == "timed out after 1000 ms"
         assert client.get(f"/jobs/{hung}/result").status == 409
         assert client.ended(client.admitted("x"))["state"] == "done"
     assert client.core.pool.stuck == 3
@@ -113,18 +113,18 @@ def test_a_hanging_run_times_out_and_takes_no_worker_away(serve):
 
 
 def test_a_late_result_does_not_overwrite_a_timeout(serve):
-    client = serve(workers=1, async_timeout=100)
-    late, failing = client.admitted("delay:300"), client.admitted("delay:300;fail:late")
+    client = serve(workers=1, async_timeout=500)
+    late, failing = client.admitted("delay:900"), client.admitted("delay:900;fail:late")
     assert client.ended(late)["state"] == client.ended(failing)["state"] == "timeout"
     client.until(lambda: client.core.pool.stuck == client.core.pool.busy == 0)
     assert client.get(f"/jobs/{late}").json["state"] == "timeout"
-    assert client.get(f"/jobs/{failing}").json["error"] == "timed out after 100 ms"
+    assert client.get(f"/jobs/{failing}").json["error"] == "timed out after 500 ms"
     assert client.core.ledger.depth() == 0
 
 
 def test_a_job_that_never_got_a_worker_times_out_and_lets_its_payload_go(serve):
-    client = serve(workers=1, async_timeout=150, max_stuck=0)
-    running, waiting = client.admitted("delay:500"), client.admitted("x")
+    client = serve(workers=1, async_timeout=1500, max_stuck=0)
+    running, waiting = client.admitted("delay:3000"), client.admitted("x")
     assert client.ended(waiting)["state"] == client.ended(running)["state"] == "timeout"
     assert client.core.ledger._jobs[waiting].payload is None
     client.until(lambda: client.core.pool.busy == 0)
@@ -138,7 +138,7 @@ def test_without_a_budget_nothing_times_out(serve):
 
 def test_waiters_hold_no_worker_and_no_thread(serve):
     client = serve(workers=1)
-    slow = client.admitted("delay:500")
+    slow = client.admitted("delay:3000")
     threads = threading.active_count()
     sockets = []
     for _ in range(50):
@@ -154,7 +154,7 @@ def test_waiters_hold_no_worker_and_no_thread(serve):
 
 
 def test_the_counters_agree_with_the_ledger(serve):
-    client = serve(workers=2, async_timeout=200, async_max_queue=8, async_max_completed=3)
+    client = serve(workers=2, async_timeout=1500, async_max_queue=8, async_max_completed=3)
     for commands in ("x", "fail:no", "hang", "crash", "y", "z"):
         client.ended(client.admitted(commands))
     client.admitted("delay:100")
