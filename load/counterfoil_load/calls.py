@@ -91,6 +91,9 @@ class Calls:
         answer = self._send("POST", "/runner/claim", "claim", _read_claim, body=text, runner=True)
         claim = answer.body if answer.status == 200 else None
         if not isinstance(claim, dict) or not isinstance(claim.get("job_id"), str):
+            if answer.status != 204:
+                # It may have started a job, and nobody will ever know which.
+                self._write("start", None, answer, {}, None)
             return None
         taken = {"task_id": claim.get("task_id"), "payload": "taken"}
         self._write("take_request", claim["job_id"], answer, {}, taken)
@@ -102,7 +105,10 @@ class Calls:
         path = f"/runner/jobs/{claim['job_id']}/{how}"
         text = json.dumps({"fence": claim["fence"], **body})
         answer = self._send("POST", path, how, _read_accepted, body=text, runner=True)
-        reply = self._note(how, claim["job_id"], answer, _read_accepted, **body)
+        # With the fence in the history: a refusal may only mean that the lease was over.
+        reply = self._note(
+            how, claim["job_id"], answer, _read_accepted, fence=claim["fence"], **body
+        )
         return None if reply is None else reply.get("accepted")
 
     def _send(  # noqa: PLR0913 - one request

@@ -107,7 +107,8 @@ def _setting(circumstances: Circumstances) -> Setting:
         max_queue=limits.max_queue,
         job_ttl_ms=limits.job_ttl_ms,
         max_completed=limits.max_completed,
-        exclusive=target.exclusive,
+        # Calls past the recorder's limit may have been anybody's submits.
+        exclusive=target.exclusive and not circumstances.dropped,
         visible=runner_surface and limits.timeout_ms == 0 and not circumstances.dropped,
         # What an earlier run left behind may be anything, as long as it has ended.
         ended_before=None,

@@ -17,7 +17,7 @@ before. A refused transition with a fence proves nothing, its lease may be stale
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from counterfoil_conformance.oracle.counting import NEVER, Span
 from counterfoil_conformance.oracle.history import READS, TRANSITIONS, Call
@@ -65,6 +65,15 @@ class Story:
     attempts: list[Call] = field(default_factory=list)
     unanswered: list[Call] = field(default_factory=list)
     known: bool = False
+
+    def file(self, call: Call) -> None:
+        """Add a call that speaks of the job."""
+        if call.op in TRANSITIONS:
+            self.attempts.append(call)
+        if call.answered:
+            self.sights.append(_sight(call))
+        else:
+            self.unanswered.append(call)
 
     @property
     def exists(self) -> bool:
@@ -150,6 +159,7 @@ def collect(calls: Iterable[Call], setting: Setting) -> Evidence:
     stories: dict[str, Story] = {}
     submits: list[Call] = []
     depths: list[Call] = []
+    nameless = False
     clocks: set[str] = set()
 
     def story(job: str) -> Story:
@@ -166,14 +176,14 @@ def collect(calls: Iterable[Call], setting: Setting) -> Evidence:
         elif call.op == "depth":
             depths.append(call)
         elif call.job is not None:
-            if call.op in TRANSITIONS:
-                story(call.job).attempts.append(call)
-            if call.answered:
-                story(call.job).sights.append(_sight(call))
-            else:
-                story(call.job).unanswered.append(call)
+            story(call.job).file(call)
+        elif call.op in TRANSITIONS:
+            nameless = True
     for one in stories.values():
         one.submits.sort(key=lambda call: call.call_us)
+    if nameless:
+        # Somebody may have started a job, and lost it, without anybody knowing which.
+        setting = replace(setting, visible=False)
     return Evidence(setting, stories, submits, depths, tuple(sorted(clocks)))
 
 

@@ -71,7 +71,8 @@ class Call:
     Args:
         client: who called; a client makes one call at a time.
         op: one of `OPS`; a call with another op is kept and judged by nobody.
-        job: the id spoken of; None for `submit`, `depth` and `advance`.
+        job: the id spoken of; None for `submit`, `depth` and `advance`, and for a transition of
+            which the client never learned the job (a claim that was not answered: op `start`).
         call_us, return_us: the interval in µs of the clock `clock_id` (fractions allowed); no
             `return_us` where the call never came back.
         args: `task_id`, `payload`, `budget_ms`, `result`, `error`, `ms`, as far as known. Two more

@@ -383,11 +383,11 @@ class Session:
         self.jobs[job_id] = job
         return job
 
-    def abandoned(self, client: str, task_id: str | None) -> None:
-        """Record a submit that was sent whole and whose answer nobody will read."""
+    def abandoned(self, client: str, task_id: str | None, call_us: int) -> None:
+        """Record a submit that was sent whole, from `call_us` on, whose answer nobody will read."""
         self.lost_submits += 1
         args = {"task_id": task_id, "aborted": True}
-        self.history.append(Call(client, "submit", None, now_us(), None, CLOCK_ID, args, None))
+        self.history.append(Call(client, "submit", None, call_us, None, CLOCK_ID, args, None))
 
     def _followed(self, answer: Answer, url: Any, own: str) -> str:
         """The path that a URL of the 202 leads to, or the one that the table says it must be."""

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from simulator import Plan, random_plan, setting_of, simulate
 
-from counterfoil_conformance.oracle.judge import judge
+from counterfoil_conformance.oracle.history import Call
+from counterfoil_conformance.oracle.judge import Setting, judge
 from counterfoil_spec.ledger import Limits
 
 FAULTS = {
@@ -101,3 +102,24 @@ def test_other_users_of_the_ledger_excuse_refusals_and_evictions():
         mine = [call for call in calls if call.op != "submit" or call.client != "client-0"]
         judgement = judge(mine, replace(setting_of(plan), exclusive=False))
         assert not judgement.accusations, shrink_hint(plan, seed, judgement)
+
+
+def test_a_claim_without_an_answer_may_have_started_any_job():
+    def call(op, job, start, reply, **args):
+        return Call("a", op, job, start, start + 5, "c", args, reply)
+
+    calls = [
+        call("submit", None, 0, {"job": "j"}),
+        call("start", None, 10, None),
+        call("snapshot", "j", 20, {"state": "running"}),
+        call("snapshot", "j", 30, {"state": "failed", "error": "the lease was over"}),
+    ]
+    assert not judge(calls, Setting(visible=True)).accusations
+    assert judge([calls[0], *calls[2:]], Setting(visible=True)).clauses == {"S2"}
+
+
+def test_a_fence_excuses_a_refusal():
+    submit = Call("a", "submit", None, 0, 5, "c", {}, {"job": "j"})
+    for args, clauses in (({"fence": "f"}, set()), ({}, {"S3"})):
+        late = Call("r", "finish", "j", 10, 15, "c", args, {"accepted": False})
+        assert judge([submit, late], Setting(visible=True)).clauses == clauses

@@ -102,8 +102,9 @@ class _Storm:
         if choice == 1 or not self.is_late:
             conn.write(encode(request)[: -len(body) // 2])
             return
+        call_us = now_us()
         conn.write(encode(request))
-        self.session.abandoned(conn.name, task_id)
+        self.session.abandoned(conn.name, task_id, call_us)
 
 
 @check("A2 A3 S5 R1 W2 W6 G1 G4", needs=("bodies.quick",), places=ALL, order=80, limit_s=120)
