@@ -33,8 +33,9 @@ types: $(STAMP) ## the strict type checker
 unit: $(STAMP) ## the tests, on all cores
 	$(BIN)/pytest -n auto
 
-prove: $(STAMP) ## confirm the lemmas, for all integers
+prove: $(STAMP) ## confirm the lemmas for all integers, and that each finds a defect
 	$(BIN)/counterfoil prove
+	$(BIN)/counterfoil prove --defects
 
 conform: $(STAMP) ## start our own server and judge it, clause by clause
 	$(BIN)/counterfoil conform

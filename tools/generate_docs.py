@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from counterfoil_conformance.proof.page import what_is_proved_markdown
 from counterfoil_spec.contract_page import contract_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "docs/contract.md": contract_markdown,
+    "docs/what-is-proved.md": what_is_proved_markdown,
 }
 
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--defects", action="store_true", help="show that each lemma refutes a seeded defect")
     add("--every-pair", action="store_true", help="with --defects: try every defect (minutes)")
     add("--json", metavar="FILE", type=Path, help="write the verdicts as JSON")
-    add("--seconds", type=float, default=engine.DEFAULT_CPU_S, help="processor time for one lemma")
+    add("--seconds", type=float, help="processor time for one search (default 120, on a defect 10)")
     add("--jobs", type=int, default=0, help="how many at once (default: the number of cores)")
 
 
@@ -57,7 +57,9 @@ def _list(lemmas: Iterable[Lemma]) -> int:
 def _prove(args: argparse.Namespace, lemmas: dict[str, Lemma]) -> int:
     began, proofs = time.monotonic(), []
     console = Console(highlight=False, soft_wrap=True)
-    for proof in runner.prove_all(lemmas, cpu_s=args.seconds, at_once=args.jobs):
+    for proof in runner.prove_all(
+        lemmas, cpu_s=args.seconds or engine.DEFAULT_CPU_S, at_once=args.jobs
+    ):
         proofs.append(proof)
         _show(console, proof)
     counts = Counter(proof.status for proof in proofs)
@@ -87,7 +89,9 @@ def _try_defects(args: argparse.Namespace, lemmas: dict[str, Lemma]) -> int:
     tried = runner.pairs(lemmas) if args.every_pair else matrix.quickest(pinned, lemmas)
     proofs = []
     console = Console(highlight=False, soft_wrap=True)
-    for proof in runner.refute_all(tried, at_once=args.jobs):
+    for proof in runner.refute_all(
+        tried, cpu_s=args.seconds or runner.DEFECT_CPU_S, at_once=args.jobs
+    ):
         proofs.append(proof)
         found = f"breaks {' '.join(proof.broken)}" if proof.broken else "finds nothing"
         console.print(f"{proof.lemma:<46} {proof.defect:<40} {proof.cpu_s:4.1f} s  {found}")

@@ -119,7 +119,7 @@ class _Catcher:
 def breaks(lemma: Lemma, arguments: tuple[object, ...]) -> Broken:
     """The clauses that a plain call breaks; an exception is named in their place."""
     try:
-        return lemma.function(*arguments)
+        return tuple(dict.fromkeys(lemma.function(*arguments)))
     except Exception as error:
         return (type(error).__name__,)
 

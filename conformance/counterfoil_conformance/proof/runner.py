@@ -19,10 +19,18 @@ from counterfoil_conformance.proof.seeding import DEFECTS, SeededDefect, reaches
 from counterfoil_conformance.proof.verdict import Proof
 from counterfoil_spec.lemmas import LEMMAS, Lemma
 
-__all__ = ["all_defects", "all_lemmas", "chosen", "pairs", "prove_all", "refute_all"]
+__all__ = [
+    "DEFECT_CPU_S",
+    "all_defects",
+    "all_lemmas",
+    "chosen",
+    "pairs",
+    "prove_all",
+    "refute_all",
+]
 
 _SERVER: Final = "counterfoil_server"
-_DEFECT_CPU_S: Final = 10.0
+DEFECT_CPU_S: Final = 10.0
 
 # Lemmas that take longest come first; the rest as they are written.
 _LONG: Final = (
@@ -72,18 +80,18 @@ def prove_all(
 
 
 def pairs(lemmas: Mapping[str, Lemma]) -> list[tuple[str, str]]:
-    """Each lemma with each seeded defect of a function that it may come to call."""
+    """Each lemma with each seeded defect of a function that it is about or may come to call."""
     defects = all_defects()
     return [
         (name, defect.name)
         for name, lemma in lemmas.items()
         for defect in defects.values()
-        if reaches(lemma.function, defect.original)
+        if defect.of in lemma.about or reaches(lemma.function, defect.original)
     ]
 
 
 def refute_all(
-    wanted: Iterable[tuple[str, str]], *, cpu_s: float = _DEFECT_CPU_S, at_once: int = 0
+    wanted: Iterable[tuple[str, str]], *, cpu_s: float = DEFECT_CPU_S, at_once: int = 0
 ) -> Iterator[Proof]:
     """Try each lemma on each seeded defect it is paired with."""
     all_defects()

@@ -110,7 +110,6 @@ def is_scene(first: Shown, second: Shown, world: World) -> bool:
         and second.tag <= DONE
         and is_job(second, world)
         and first.id < second.id
-        and first.submitted_at <= second.submitted_at
         and is_world(world, int(first.tag <= RUNNING) + int(second.tag <= RUNNING))
     )
 
@@ -139,11 +138,13 @@ def job_of(shown: Shown, payload: object | None = "payload") -> Job:
     return ended._replace(state=state, error=ERROR)
 
 
-def scene_of(first: Shown, second: Shown, world: World) -> Ledger:
-    """The ledger of a scene."""
+def scene_of(
+    first: Shown, second: Shown, world: World, payload: object | None = "payload"
+) -> Ledger:
+    """The ledger of a scene; `payload` is what the first job has of its own, None once taken."""
     if second.tag == ABSENT:
-        return ledger_of(world, job_of(first))
-    return ledger_of(world, job_of(first), job_of(second))
+        return ledger_of(world, job_of(first, payload))
+    return ledger_of(world, job_of(first, payload), job_of(second))
 
 
 def ledger_of(world: World, *jobs: Job) -> Ledger:
