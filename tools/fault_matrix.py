@@ -109,7 +109,7 @@ def cases() -> list[Case]:
     return variations + faults
 
 
-def run_case(case: Case, profile: str, seed: int) -> dict[str, Any]:
+def run_case(case: Case, profile: str, seed: int, own: bool) -> dict[str, Any]:
     """Run the kit once; what it said of each clause, its exit code and how long it took."""
     began = time.monotonic()
     with TemporaryDirectory() as name:
@@ -117,6 +117,8 @@ def run_case(case: Case, profile: str, seed: int) -> dict[str, Any]:
         with case.start(folder) as (url, target):
             words = [*COMMAND, url, "--target", str(target), "--json", str(report)]
             words += ["--profile", profile, "--seed", str(seed)]
+            if own and case.clauses:
+                words += ["--only", ",".join(case.clauses)]
             try:
                 ended = subprocess.run(
                     words, capture_output=True, text=True, check=False, timeout=DEADLINE_S[profile]
@@ -126,7 +128,12 @@ def run_case(case: Case, profile: str, seed: int) -> dict[str, Any]:
                 code, noise = -1, "the run did not end"
         rows = json.loads(report.read_text())["verdicts"] if report.exists() else []
     outcome: dict[str, Any] = {"kind": case.kind, "name": case.name, "profile": profile}
-    outcome |= {"seed": seed, "exit": code, "seconds": round(time.monotonic() - began, 1)}
+    outcome |= {
+        "seed": seed,
+        "own": own,
+        "exit": code,
+        "seconds": round(time.monotonic() - began, 1),
+    }
     for verdict in ("FAIL", "WARN", "UNKNOWN", "ERROR", "UNTESTABLE"):
         outcome[verdict] = {r["clause"]: r["why"][:300] for r in rows if r["verdict"] == verdict}
     return outcome | {"stderr": noise if code not in (0, 1, 4) or "Traceback" in noise else ""}
@@ -227,12 +234,13 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="that many, by chance")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--missed", action="store_true", help="those that were not as they must be")
+    parser.add_argument("--own", action="store_true", help="decide only the clauses it may break")
     parser.add_argument("--again", action="store_true", help="also those that have an outcome")
     arguments = parser.parse_args()
     bad = 0
     with ThreadPoolExecutor(arguments.jobs) as pool:
         runs = {
-            pool.submit(run_case, case, arguments.profile, arguments.seed): case
+            pool.submit(run_case, case, arguments.profile, arguments.seed, arguments.own): case
             for case in chosen(arguments)
         }
         for run in as_completed(runs):
