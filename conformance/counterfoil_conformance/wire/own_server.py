@@ -13,7 +13,7 @@ import json
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -28,13 +28,16 @@ from counterfoil_conformance.wire.reading import at_pointer
 from counterfoil_conformance.wire.session import CURRENT_CHECK, Session
 from counterfoil_conformance.wire.target import Target, parse_target
 
-__all__ = ["MAIN", "OTHERS", "Setup", "own_target", "run"]
+__all__ = ["MAIN", "OTHERS", "SERVE", "Setup", "own_target", "run"]
 
 _TOKEN: Final = "counterfoil-checks-itself"
 _PREFIX: Final = "/v1/models/probe"
-_MAX_COMPLETED, _TTL_MS, _SLOW_MS, _GRACE_MS = 5, 1500, 600, 5000
+_SLOW_MS, _GRACE_MS = 600, 5000
 _PICTURES_CHECK: Final = "real_pictures_come_back_named"
 _CLAUSES: Final = ("G1", "G4", "Q2", "S9")
+
+
+SERVE: Final = (sys.executable, "-m", "counterfoil_conformance", "serve")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Setup:
     late_ms: int = 2200
     max_stuck: int = 64
     enabled: bool = True
+    ttl_ms: int = 1500
+    max_completed: int = 5
 
 
 MAIN: Final = Setup()
@@ -80,8 +85,11 @@ def run(
             judge(own_target(_free_port(), setup), replace(options, only=clauses), publish)
 
 
-def own_target(port: int, setup: Setup = MAIN) -> Target:
-    """Our own server with the probe model, as a target file would describe it."""
+def own_target(port: int, setup: Setup = MAIN, serve: Sequence[str] = SERVE) -> Target:
+    """Our own server with the probe model, as a target file would describe it.
+
+    `serve` are the words that start it, before its flags.
+    """
     return parse_target(
         {
             "base_url": f"http://127.0.0.1:{port}",
@@ -89,8 +97,8 @@ def own_target(port: int, setup: Setup = MAIN) -> Target:
             "token": _TOKEN,
             "limits": {
                 "max_queue": setup.max_queue,
-                "job_ttl_ms": _TTL_MS,
-                "max_completed": _MAX_COMPLETED,
+                "job_ttl_ms": setup.ttl_ms,
+                "max_completed": setup.max_completed,
                 "timeout_ms": setup.timeout_ms,
                 "workers": setup.workers,
                 "max_body": 1 << 20,
@@ -99,7 +107,7 @@ def own_target(port: int, setup: Setup = MAIN) -> Target:
             },
             "bodies": dict(_bodies(setup)),
             "dialect": {"public": ["/healthz", "/ready", "/openapi.json"]},
-            "process": {"start": _command(port, setup), "grace_ms": _GRACE_MS},
+            "process": {"start": _command(port, setup, serve), "grace_ms": _GRACE_MS},
         }
     )
 
@@ -122,7 +130,7 @@ def _bodies(setup: Setup) -> Iterator[tuple[str, str | int]]:
     yield "echo_pointer", "/results/0/data/echo"
 
 
-def _command(port: int, setup: Setup | None) -> str:
+def _command(port: int, setup: Setup | None, serve: Sequence[str] = SERVE) -> str:
     """The command line that starts it: without a setup, with the model that it ships."""
     flags: dict[str, str | int] = {"port": port, "async-enabled": "true", "log-level": "warning"}
     if setup is not None:
@@ -136,12 +144,12 @@ def _command(port: int, setup: Setup | None) -> str:
             "max-connections": 2000,
             "async-enabled": str(setup.enabled).lower(),
             "async-max-queue": setup.max_queue,
-            "async-job-ttl": _TTL_MS,
-            "async-max-completed": _MAX_COMPLETED,
+            "async-job-ttl": setup.ttl_ms,
+            "async-max-completed": setup.max_completed,
             "async-timeout": setup.timeout_ms,
             "grace": _GRACE_MS,
         }
-    words = [sys.executable, "-m", "counterfoil_conformance", "serve"]
+    words = [*serve]
     words += [word for name, value in flags.items() for word in (f"--{name}", str(value))]
     return shlex.join(words)
 

@@ -1,0 +1,1 @@
+"""Seeded faults of the shipped code: what the checks must be able to find again."""
