@@ -5,13 +5,14 @@ and replays: `counterfoil replay` runs exactly that execution again and shows it
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from counterfoil_conformance.errors import UsageError
 from counterfoil_conformance.oracle.history import Call
-from counterfoil_conformance.oracle.judge import Setting, judge
+from counterfoil_conformance.oracle.setting import Setting
+from counterfoil_conformance.oracle.thorough import judge_thoroughly
 from counterfoil_conformance.report.events import Finding, Undecided, Witnessed
 from counterfoil_conformance.run import Publish
 from counterfoil_conformance.schedules.explore import Exploration, explore, replay
@@ -21,7 +22,6 @@ from counterfoil_conformance.schedules.scenarios import SCENARIOS, Scenario
 from counterfoil_conformance.schedules.scheduler import Choice
 from counterfoil_conformance.subjects.host import Factory, Host
 from counterfoil_spec.clauses import CLAUSES
-from counterfoil_spec.ledger import Limits
 
 __all__ = [
     "Explored",
@@ -57,9 +57,17 @@ class Explored:
 
 
 def explore_scenario(
-    factory: Factory, scenario: Scenario, *, reduced: bool = True, seconds: float = SCENARIO_S
+    factory: Factory,
+    scenario: Scenario,
+    *,
+    reduced: bool = True,
+    seconds: float = SCENARIO_S,
+    stop_at: Collection[str] = (),
 ) -> Explored:
-    """Run every execution of one scenario on fresh ledgers of `factory`."""
+    """Run every execution of one scenario on fresh ledgers of `factory`.
+
+    With `stop_at`, only until one of these clauses is broken.
+    """
     host, instruments = Host(factory), Instruments()
     found = Explored(scenario)
     with instruments.installed(type(host.ledger)):
@@ -74,12 +82,19 @@ def explore_scenario(
         for choices, run in executions:
             assert isinstance(run, ScenarioRun)
             _look_at(found, _spelled(choices, instruments.shared), run)
+            if any(fault.clause in stop_at for fault in found.faults):
+                break
     return found
 
 
-def check_schedules(factory: Factory, publish: Publish, subject: str) -> None:
-    """Walk all scenarios and publish what they show about the ledger called `subject`."""
-    for scenario in SCENARIOS:
+def check_schedules(
+    factory: Factory,
+    publish: Publish,
+    subject: str,
+    scenarios: Iterable[Scenario] = SCENARIOS,
+) -> None:
+    """Walk the scenarios and publish what they show about the ledger called `subject`."""
+    for scenario in scenarios:
         found = explore_scenario(factory, scenario)
         for clause, count in found.witnesses.items():
             publish(Witnessed(clause, count))
@@ -158,7 +173,7 @@ def _look_at(found: Explored, schedule: str, run: ScenarioRun) -> None:
     if key in found.histories:
         return
     found.histories[key] = tuple(run.calls)
-    judgement = judge(run.calls, _setting(found.scenario.limits))
+    judgement = judge_thoroughly(run.calls, Setting.of_ledger(found.scenario.limits))
     for accusation in judgement.accusations:
         if not accusation.should:
             _blame(found, accusation.clause, accusation.text(), schedule)
@@ -190,7 +205,3 @@ def outcome(calls: list[Call]) -> tuple[Any, ...]:
 
 def _returned_before(calls: list[Call], later: Call) -> int:
     return sum(call.until_us < later.call_us for call in calls)
-
-
-def _setting(limits: Limits) -> Setting:
-    return Setting.of_ledger(limits)
