@@ -256,6 +256,8 @@ class _Retention:
         )
         before = self._from_before()
         forgotten = self._swept_by_age(self.begin)
+        if self.setting.gone_by_us is not None:
+            forgotten = min(forgotten, self.setting.gone_by_us)
         answers: list[float] = []
         for index, (start, _) in enumerate(windows):
             first = there[index] + self.setting.live_before

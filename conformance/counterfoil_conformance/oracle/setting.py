@@ -30,6 +30,7 @@ class Setting:
             job by itself. Otherwise a job may start and end unseen.
         live_before: how many jobs may have been pending or running when the history begins.
         ended_before: how many terminal jobs may have been retained then; None: any number.
+        gone_by_us: the instant, if known, at which all of those had been evicted.
         known: ids that were issued before the history begins.
         tolerance_ms: how late "at once" may be, before the round trip `rtt_ms` is added.
     """
@@ -42,6 +43,7 @@ class Setting:
     visible: bool = False
     live_before: int = 0
     ended_before: int | None = 0
+    gone_by_us: float | None = None
     known: frozenset[str] = frozenset()
     tolerance_ms: float = 250.0
     rtt_ms: float = 0.0

@@ -29,10 +29,30 @@ def setting_of(session: Session) -> Setting:
         max_completed=kept,
         exclusive=session.target.exclusive,
         ended_before=earlier,
+        gone_by_us=_strangers_gone_by(session),
         known=frozenset(session.forgotten),
         tolerance_ms=session.tolerance_ms,
         rtt_ms=(session.worst_trip_us + session.lag.worst_us(0)) / 1000,
     )
+
+
+def _strangers_gone_by(session: Session) -> float | None:
+    """When the terminal jobs of before the run had been evicted by count, if that can be told.
+
+    They ended, were submitted and were last used before any of ours. So where the oldest go first
+    (R5; nothing seen speaks against it), a submit that was admitted after as many of ours had ended
+    as are retained leaves none of them.
+    """
+    kept = session.target.limits.max_completed
+    if kept is None or not session.target.exclusive or session.odd_order:
+        return None
+    ended = sorted(job.ended_us for job in session.jobs.values() if job.ended_us is not None)
+    kept = max(kept, 0)
+    if len(ended) < kept:
+        return None
+    since_us = ended[kept - 1] if kept else 0
+    later = [job.return_us for job in session.jobs.values() if job.call_us > since_us]
+    return min(later, default=None)
 
 
 def hear(session: Session, publish: Publish) -> None:

@@ -208,7 +208,7 @@ def check(
     places: int = 0,
     profile: Profile = "quick",
     order: int = 50,
-    limit_s: float = 60.0,
+    limit_s: float = 40.0,
     even: tuple[str, ...] = (),
 ) -> Callable[[CheckFunction], CheckFunction]:
     """Register a check under its function's name; `clauses` are those it can decide.

@@ -71,7 +71,7 @@ async def _run(target: Target, options: RunOptions, publish: Publish) -> None:
         session.max_queue = learned.max_queue
         await run_checks(chosen, Context(session, options, publish), publish, session.settle)
     except TargetGone as gone:
-        why = f"the target stopped taking connections: {gone}"
+        why = f"the target is gone: {gone}"
         publish(HarnessFault(why, tuple(c for c in SCOPE if not options.only or c in options.only)))
     finally:
         lag.cancel()

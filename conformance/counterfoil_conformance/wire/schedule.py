@@ -10,8 +10,10 @@ after another.
 
 import asyncio
 import time
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from counterfoil_conformance.errors import HarnessError, Violation
@@ -24,6 +26,8 @@ __all__ = ["Places", "run_checks"]
 
 _PASSIVE_AT_ONCE: Final = 4
 _SHARED_AT_MOST: Final = 4
+# A target that makes everything wait gets no more new checks after this, in seconds.
+_LONGEST_S: Final = {"quick": 100.0, "full": 1800.0}
 
 
 class Places:
@@ -81,12 +85,25 @@ async def run_checks(
     places = Places(min(max(1, bound), max(1, retained), _SHARED_AT_MOST))
     passive = asyncio.Semaphore(_PASSIVE_AT_ONCE)
 
+    begun = time.monotonic()
+
+    def too_late(check: Check) -> bool:
+        longest_s = _LONGEST_S[ctx.profile]
+        if time.monotonic() - begun < longest_s:
+            return False
+        for clause in check.clauses:
+            ctx.undecided(clause, f"no time was left: the checks before took {longest_s:g} s")
+        return True
+
     async def one(check: Check) -> None:
         if check.places == 0:
             async with passive:
-                await _run(check, ctx, publish)
+                if not too_late(check):
+                    await _run(check, ctx, publish)
             return
         async with places.taken(check.places):
+            if too_late(check):
+                return
             if check.places == ALL:
                 await settle()
             await _run(check, ctx, publish)
@@ -109,16 +126,32 @@ async def _run(check: Check, ctx: Context, publish: Publish) -> None:
     started = time.monotonic()
     try:
         await check.run(ctx)
-    except Violation as violation:
-        ctx.fail(violation.clause, violation.why)
-    except (TargetGone, HarnessError):
-        raise
-    except TimeoutError:
-        why = f"{check.name} did not end within {check.limit_s:g} s"
-        publish(HarnessFault(why, check.clauses))
-    except Exception as error:
-        why = f"{check.name}: {type(error).__name__}: {error}"
-        publish(HarnessFault(why, check.clauses))
+    except Exception as raised:
+        error = _innermost(raised)
+        if isinstance(error, Violation):
+            ctx.fail(error.clause, error.why)
+        elif isinstance(error, TargetGone | HarnessError):
+            raise error from raised
+        elif isinstance(error, TimeoutError):
+            # Nobody's fault that we can tell: a target that is slow in everything.
+            for clause in check.clauses:
+                ctx.undecided(clause, f"{check.name} did not end within {check.limit_s:g} s")
+        else:
+            publish(HarnessFault(f"{check.name}: {_told(error)}", check.clauses))
     finally:
         ctx.session.flush()
         publish(CheckEnded(check.name, check.clauses, time.monotonic() - started))
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The first exception inside groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _told(error: BaseException) -> str:
+    """What it was and where it was raised, on one line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"

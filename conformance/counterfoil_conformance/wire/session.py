@@ -133,9 +133,12 @@ class Session:
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
         self.worst_trip_us = 0
         self.is_fresh = False
+        self.odd_order = False
         self.forgotten: set[str] = set()
+        self._stuck: set[str] = set()
         self._published: Counter[tuple[str, str, bool]] = Counter()
         self._failures_in_a_row = 0
+        self._last_ok_us = now_us()
         self._numbers = itertools.count(1)
 
     # Timing
@@ -276,12 +279,9 @@ class Session:
         Raises:
             TargetGone: the target has not taken a connection for several requests in a row.
         """
+        self._note_health(answer)
         if answer.trouble == "refused":
-            self._failures_in_a_row += 1
-            if self._failures_in_a_row >= 5:
-                raise TargetGone(answer.detail)
             return answer
-        self._failures_in_a_row = 0
         if not (may_fail and answer.trouble):
             faults = list(surface_faults(answer, json_route=json_route, may_5xx=may_5xx))
             if json_route:
@@ -291,6 +291,18 @@ class Session:
             for clause in {"E5", "E9", "H9"} - blamed:
                 self.ok(clause)
         return answer
+
+    def _note_health(self, answer: Answer) -> None:
+        """Give up on a target that takes no connection, or that answers nobody any more."""
+        if answer.ok:
+            self._failures_in_a_row, self._last_ok_us = 0, answer.return_us
+            return
+        self._failures_in_a_row += 1
+        silent_us = now_us() - self._last_ok_us
+        if answer.trouble == "refused" and self._failures_in_a_row >= 5:
+            raise TargetGone(f"it takes no connection any more ({answer.detail})")
+        if self._failures_in_a_row >= 12 and silent_us > 15_000_000:
+            raise TargetGone(f"it has not answered for {silent_us // 1_000_000} s: {answer.say()}")
 
     # The ledger's calls
 
@@ -519,16 +531,35 @@ class Session:
         return None
 
     async def settle(self, timeout_s: float | None = None) -> bool:
-        """Wait until every job we know of is terminal; whether that came about."""
+        """Wait until every job we know of is terminal; whether that came about.
+
+        A job that did not end in ample time is not waited for again; with a budget it is S9.
+        """
         limit_s = self.patience_s() if timeout_s is None else timeout_s
         deadline_us = now_us() + int(limit_s * 1e6)
-        live = [job for job in self.jobs.values() if not job.terminal]
+        live = [j for j in self.jobs.values() if not j.terminal and j.id not in self._stuck]
         while live and now_us() < deadline_us:
             await asyncio.gather(*(self.status(job) for job in live[:8]))
             live = [job for job in live if not job.terminal]
             if live:
                 await asyncio.sleep(0.02)
+        for job in live:
+            self._stuck.add(job.id)
+            self._never_ended(job)
         return not live
+
+    def _never_ended(self, job: Job) -> None:
+        budget_ms = self.target.limits.timeout_ms or 0
+        lived_us = job.live_us - job.return_us
+        if not budget_ms or not self.target.dialect.running_budget:
+            return
+        if lived_us > budget_ms * 1000 + self.slack_us() + 2_000_000:
+            self.find(
+                "S9",
+                f"a job is `{job.state}` {lived_us // 1000} ms after its admission",
+                allowed=f"terminal, at the latest by the budget of {budget_ms} ms",
+                answers=(job.answer,),
+            )
 
     def patience_s(self) -> float:
         """How long at most a full queue may take to empty, with room to spare."""
@@ -616,6 +647,6 @@ def _id(job: Job | str) -> str:
 def _images(body: bytes) -> int:
     try:
         images = json.loads(body).get("images")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return 0
     return len(images) if isinstance(images, list) else 0

@@ -23,6 +23,8 @@ from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
 from counterfoil_conformance.wire.steps import IdleWatch, ended, submitted, waited
 
+__all__ = ["too_few"]
+
 _ENDINGS: Final = ("quick", "failing", "crashing", "echo")
 
 
@@ -73,19 +75,26 @@ def _judge_burst(ctx: Context, bound: int, sent: list[Submitted], jobs: list[Job
         for clause in ("A2", "A3", "A5", "A11"):
             ctx.ok(clause)
     elif all(answer.ok for answer in answers) and ctx.target.exclusive:
-        for clause in ("A5", "A11"):
-            ctx.fail(
-                clause,
-                f"{len(jobs)} jobs took all places of a queue of {bound}: earlier ends gave none "
-                "back",
-                allowed=f"{bound} admitted",
-                answers=[one.answer for one in sent if one.refused][:1],
-            )
+        too_few(ctx, len(jobs), bound, [one.answer for one in sent if one.refused][:1])
     for one in sent:
         if one.refused and one.answer.field("job_id") is not None:
             ctx.fail("A6", "a 429 carries a job_id", allowed="no id", answers=(one.answer,))
         elif one.refused:
             ctx.ok("A6")
+
+
+def too_few(ctx: Context, admitted: int, bound: int, answers: list[Answer]) -> None:
+    """An idle queue has fewer places than it should: an end or a refusal kept some."""
+    refusals = sum(answer.status == 429 for _, answer in ctx.session.answers)
+    clauses = ["A5", "A11"] + (["A6"] if refusals > bound - admitted else [])
+    for clause in clauses:
+        ctx.fail(
+            clause,
+            f"only {admitted} of {bound} places of an idle queue could be taken: earlier jobs, or "
+            "refused submits, still hold the others",
+            allowed=f"{bound} admitted",
+            answers=answers,
+        )
 
 
 async def _stays_full(ctx: Context, jobs: list[Job], bound: int) -> None:

@@ -83,6 +83,7 @@ def _judge_order(ctx: Context, jobs: list[Job], kept: int, took_us: int) -> None
     for job in gone:
         older = [j for j in before[: before.index(job)] if j.gone_us is None]
         if older:
+            ctx.session.odd_order = True
             ctx.warn(
                 "R5",
                 f"{job.id} is gone, and {older[0].id}, which ended before it, is not",

@@ -14,6 +14,7 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.census import census
+from counterfoil_conformance.wire.checks.admission import too_few
 from counterfoil_conformance.wire.client import Connection, encode
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
@@ -136,12 +137,7 @@ async def at_rest_every_place_is_free(ctx: Context) -> None:
     if admitted == bound:
         ctx.ok("A11")
     elif admitted < bound and _all_answered(sent):
-        ctx.fail(
-            "A11",
-            f"after all jobs have ended only {admitted} of {bound} places are free",
-            allowed=f"{bound} admitted",
-            answers=[one.answer for one in sent if one.refused][:1],
-        )
+        too_few(ctx, admitted, bound, [one.answer for one in sent if one.refused][:1])
 
 
 def _all_answered(sent: list[Submitted]) -> bool:
