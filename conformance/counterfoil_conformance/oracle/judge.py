@@ -9,7 +9,8 @@ for facts that no order at all can explain. Its rules are one module each:
 - `lifeline`: the order of what one job went through (S2 S3 S4 S5 R7 A10);
 - `admission`: depth, from certainly and possibly live jobs (A1 to A6, A11);
 - `retention`: who was gone too early, who was found too late (R1 R2 R3 R4 R9 A10);
-- `waiting`: which waits were answered too late or too early (W1 W2 W3 W4 W6 W7).
+- `waiting`: which waits were answered too late or too early (W1 W2 W3 W4 W6 W7);
+- `elapsed`: what a job's age is said to be (H8).
 
 A job that contradicts itself is accused of that, and its word is not used against others.
 What it accuses of is proved; what it does not accuse of may still be wrong: `linearizability`
@@ -19,6 +20,7 @@ searches short histories whole. The cost is O(n log n) for each clock.
 from collections.abc import Iterable
 
 from counterfoil_conformance.oracle.admission import judge_admission
+from counterfoil_conformance.oracle.elapsed import judge_elapsed
 from counterfoil_conformance.oracle.evidence import Evidence, collect
 from counterfoil_conformance.oracle.findings import Accusation, Bench, Judgement, describe
 from counterfoil_conformance.oracle.history import Call
@@ -51,6 +53,7 @@ def judge(calls: Iterable[Call], setting: Setting | None = None) -> Judgement:
         judge_admission(evidence, lives, clock, bench)
         judge_retention(evidence, lives, clock, bench)
         judge_waits(evidence, lives, clock, bench)
+        judge_elapsed(lives, bench)
     return bench.judgement()
 
 

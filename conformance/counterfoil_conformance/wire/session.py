@@ -362,7 +362,9 @@ class Session:
     def _admit(self, answer: Answer, kind: str, body: bytes, task_id: str | None) -> Job | None:
         """Record a submit of any outcome; the job, where it was admitted."""
         if answer.ok and answer.status not in (202, 429) and answer.status < 500:
-            return None  # refused for its form: it never reached the ledger
+            # Refused for its form. It took no place, but as a refused submit it may evict (R2).
+            self._record("submit", None, answer, {"task_id": task_id}, {"rejected": True})
+            return None
         if answer.trouble == "refused":
             return None  # it never left
         reading = read(Route.SUBMIT, answer, adapter=self.target.adapter)

@@ -174,6 +174,15 @@ class World:
         reply = {"state": str(job.state), "error": job.error}
         if not self.plan.wire:
             reply |= {"submitted_at": job.submitted_at, "completed_at": job.completed_at}
+        if self.plan.wire:
+            until = job.completed_at if job.state.terminal else self.ledger.now
+            reply["elapsed_ms"] = until - job.submitted_at
+            if self.fault("elapsed goes back"):
+                reply["elapsed_ms"] = self.rng.randrange(reply["elapsed_ms"] + 1)
+            if self.fault("elapsed in seconds"):
+                reply["elapsed_ms"] //= 1000
+            if self.fault("elapsed of the server"):
+                reply["elapsed_ms"] = self.ledger.now + 40
         if self.fault("an error is missing") and job.state is State.FAILED:
             reply["error"] = None
         if self.fault("stale reads") and self.rng.random() < 0.3:
