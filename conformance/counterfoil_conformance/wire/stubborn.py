@@ -25,7 +25,10 @@ _NUMBERS: Final = itertools.count(1)
 
 
 class Stubborn(Connection):
-    """One non-blocking socket. Methods never raise for what the target does."""
+    """One non-blocking socket. Methods never raise for what the target does.
+
+    `refused_us` is when a write failed for the first time.
+    """
 
     def __init__(self, sock: socket.socket) -> None:  # the base wants streams; there are none
         self.name = f"s{next(_NUMBERS)}"
@@ -34,12 +37,12 @@ class Stubborn(Connection):
         self.head_seen = b""
         self.closed = False
         self._sock = sock
+        self.refused_us: int | None = None
         self._ended = False
-        self._unwritable = False
 
     @property
     def alive(self) -> bool:
-        return not (self.closed or self._ended or self._unwritable)
+        return not (self.closed or self._ended or self.refused_us is not None)
 
     @property
     def leftover(self) -> bytes:
@@ -47,14 +50,14 @@ class Stubborn(Connection):
 
     async def push(self, data: bytes, timeout_s: float = 5.0) -> bool:
         """Send bytes; False if the peer no longer takes them (or is too slow to)."""
-        if self.closed or self._unwritable:
+        if self.closed or self.refused_us is not None:
             return False
         try:
             async with asyncio.timeout(timeout_s):
                 await asyncio.get_running_loop().sock_sendall(self._sock, data)
         except (OSError, TimeoutError):
-            self._unwritable = True
-        return not self._unwritable
+            self.refused_us = now_us()
+        return self.refused_us is None
 
     def half_close(self) -> None:
         with suppress(OSError):
@@ -134,10 +137,21 @@ async def send_in_pieces(
             await asyncio.wait({reading}, timeout=pause_s)
         early = early or reading.done()
         if reading.done() and (stop_early or not conn.alive):
+            if not stop_early:
+                await _still_sending(conn, piece)
             break
         if not await push(conn, piece):
             break
     return await reading, early
+
+
+async def _still_sending(conn: Connection, piece: bytes) -> None:
+    """A client that has not read the answer yet goes on for a moment: does the peer take it?"""
+    if isinstance(conn, Stubborn):
+        for _ in range(6):
+            if not await conn.push(piece[:1024] or b" ", timeout_s=0.3):
+                return
+            await asyncio.sleep(0.005)
 
 
 async def push(conn: Connection, data: bytes) -> bool:

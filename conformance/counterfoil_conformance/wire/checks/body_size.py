@@ -16,13 +16,14 @@ from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.probing import after_refusal, post_bad, quick_body, routes
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
-from counterfoil_conformance.wire.stubborn import chunked, open_stubborn, send_in_pieces
+from counterfoil_conformance.wire.stubborn import Stubborn, chunked, open_stubborn, send_in_pieces
 
 __all__: tuple[str, ...] = ()
 
 # Larger bodies than this are announced, but not sent.
 MOST_SENT: Final = 16 * 1024 * 1024
 PIECE: Final = 32 * 1024
+SLAM_US: Final = 100_000
 
 
 def _padded(ctx: Context, size: int) -> bytes:
@@ -55,9 +56,15 @@ async def _control(ctx: Context, route: str, limit: int) -> None:
         ctx.fail("E3", said, allowed="no 413 under the limit", answers=(answer,))
 
 
-def _judge(ctx: Context, route: str, how: str, answer: Answer) -> bool:
+def _judge(
+    ctx: Context, route: str, how: str, answer: Answer, conn: Connection | None = None
+) -> bool:
     """Whether it was the 413; an answer that got lost is E3's as well."""
     if answer.ok and answer.status == 413:
+        if isinstance(conn, Stubborn) and _slammed(conn, answer):
+            said = f"POST {route}, {how}: right after the 413 the connection was reset under a "
+            said += "client that was still sending; over a network the answer would be lost"
+            ctx.warn("E3", said, allowed="413, and a moment to read it", answers=(answer,))
         ctx.ok("E3")
         return True
     if answer.ok and answer.status == 429:
@@ -66,6 +73,11 @@ def _judge(ctx: Context, route: str, how: str, answer: Answer) -> bool:
     said = f"POST {route} with a body over the limit, {how}: {came}"
     ctx.fail("E3", said, allowed="413, readable", answers=(answer,))
     return False
+
+
+def _slammed(conn: Stubborn, answer: Answer) -> bool:
+    """Whether the peer took no more bytes almost at once after its answer."""
+    return conn.refused_us is not None and conn.refused_us - answer.return_us < SLAM_US
 
 
 async def _whole(ctx: Context, route: str, size: int) -> None:
@@ -98,7 +110,7 @@ async def _in_pieces(ctx: Context, route: str, size: int, framing: str) -> None:
             headers["Content-Length"] = str(len(body))
             pieces = (body[i : i + PIECE] for i in range(0, len(body), PIECE))
         answer = await _send(ctx, conn, route, headers, pieces, body=body)
-        if _judge(ctx, route, f"in pieces ({framing})", answer):
+        if _judge(ctx, route, f"in pieces ({framing})", answer, conn):
             await after_refusal(ctx, conn, f"a body over the limit in pieces ({framing})", answer)
     finally:
         conn.close()
@@ -188,7 +200,7 @@ async def _slowly(ctx: Context, conn: Connection, size: int, framing: str) -> No
     ctx.session.look_at(answer, may_fail=True)
     if answer.status == 202:
         ctx.session.submitted(answer, "other", body)
-    _judge(ctx, "/jobs", f"slowly ({framing})", answer)
+    _judge(ctx, "/jobs", f"slowly ({framing})", answer, conn)
 
 
 @check("E3", needs=("limits.max_body",))

@@ -16,9 +16,8 @@ from counterfoil_conformance.wire.metrics import (
     parse_metrics,
 )
 from counterfoil_conformance.wire.registry import ALL, Context, check
-from counterfoil_conformance.wire.session import Job
 
-__all__ = ["read_counters"]
+__all__ = ["Tally", "at_rest", "read_counters"]
 
 
 async def read_counters(ctx: Context) -> tuple[Counters | str, Answer]:
@@ -35,7 +34,7 @@ async def read_counters(ctx: Context) -> tuple[Counters | str, Answer]:
     return found, answer
 
 
-async def _at_rest(ctx: Context) -> tuple[Counters | str, Answer]:
+async def at_rest(ctx: Context) -> tuple[Counters | str, Answer]:
     """The numbers once they add up, or as they are when tolerance is over."""
     deadline_us = now_us() + int(ctx.tolerance_s * 2e6) + 500_000
     while True:
@@ -47,32 +46,55 @@ async def _at_rest(ctx: Context) -> tuple[Counters | str, Answer]:
         await asyncio.sleep(0.05)
 
 
+class Tally:
+    """Two readings at rest, and the jobs of this run that lie between them."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx = ctx
+        self.before: Counters | str = "not read yet"
+        self._known: frozenset[str] = frozenset()
+
+    async def open(self) -> bool:
+        """Take the first reading; False if the target does not offer the five numbers."""
+        self.before, answer = await at_rest(self.ctx)
+        self._known = frozenset(self.ctx.session.jobs)
+        if isinstance(self.before, str):
+            return False
+        _judge_sum(self.ctx, self.before, answer)
+        return True
+
+    async def close(self) -> None:
+        """Take the second, and hold the differences against what was done."""
+        after, answer = await at_rest(self.ctx)
+        if isinstance(after, str) or isinstance(self.before, str):
+            return
+        _judge_sum(self.ctx, after, answer)
+        known = self.ctx.session.jobs
+        jobs = [job for id_, job in known.items() if id_ not in self._known]
+        expected = {"submitted": len(jobs)}
+        if all(job.ended_us is not None for job in jobs):
+            done = Counter(job.state for job in jobs)
+            expected |= {state: done[state] for state in ("done", "failed", "timeout")}
+        for name, count in expected.items():
+            grown = getattr(after, name) - getattr(self.before, name)
+            if grown == count:
+                self.ctx.ok("M1")
+            else:
+                said = f"`{name}` grew by {grown:g}, by what this run did {count}"
+                self.ctx.warn("M1", said, allowed=f"by {count}", answers=(answer,))
+
+
 @check("M1", needs=("bodies.quick",), places=ALL, order=60)
 async def counters_agree_with_the_ledger(ctx: Context) -> None:
     """At rest the counters add up, and between two rests they count what was done."""
-    before, answer = await _at_rest(ctx)
-    if isinstance(before, str):
-        ctx.untestable("M1", before)
-        return
     if not await ctx.session.settle():
         return
-    _judge_sum(ctx, before, answer)
-    jobs = await _do_some(ctx)
-    after, last = await _at_rest(ctx)
-    if isinstance(after, str):
+    tally = Tally(ctx)
+    if not await tally.open():
+        ctx.untestable("M1", str(tally.before))
         return
-    _judge_sum(ctx, after, last)
-    done = Counter(job.state for job in jobs)
-    if any(not job.terminal or job.gone_us is not None for job in jobs):
-        return
-    expected = {"submitted": len(jobs), **{s: done[s] for s in ("done", "failed", "timeout")}}
-    for name, count in expected.items():
-        grown = getattr(after, name) - getattr(before, name)
-        if grown == count:
-            ctx.ok("M1")
-        else:
-            said = f"`{name}` grew by {grown:g} over {count} jobs"
-            ctx.warn("M1", said, allowed=f"by {count}", answers=(last,))
+    await _do_some(ctx)
+    await tally.close()
 
 
 def _judge_sum(ctx: Context, found: Counters, answer: Answer) -> None:
@@ -83,15 +105,12 @@ def _judge_sum(ctx: Context, found: Counters, answer: Answer) -> None:
         ctx.warn("M1", f"at rest: {found.say()}", allowed=allowed, answers=(answer,))
 
 
-async def _do_some(ctx: Context) -> list[Job]:
-    """A few jobs, good and failing, and requests that are none."""
-    jobs = []
-    kinds = ["quick", "quick"] + (["failing"] if ctx.target.has("bodies.failing") else [])
-    for kind in kinds:
+async def _do_some(ctx: Context) -> None:
+    """A few jobs, good and bad, and requests that are none."""
+    bad = [kind for kind in ("failing", "crashing") if ctx.target.has(f"bodies.{kind}")]
+    for kind in ("quick", "quick", *bad):
         sent = await ctx.session.submit(kind)
         if sent.job is not None:
-            jobs.append(sent.job)
             await ctx.session.until_terminal(sent.job, ctx.session.patience_s())
     for body in (b"nope", b"{}"):
         await ctx.session.send("POST", "/jobs", body=body)
-    return jobs

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.checks.counting import Tally
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import retry_after_fault
 from counterfoil_conformance.wire.probing import (
@@ -94,7 +95,7 @@ class _Full:
 
 
 @check(
-    "H1 H2 H4 H8 H11 H12 H13 A7 K1 E8",
+    "H1 H2 H4 H8 H11 H12 H13 A7 K1 E8 M1",
     needs=("bodies.slow", "bodies.slow_ms"),
     places=ALL,
     order=61,
@@ -134,6 +135,8 @@ async def _never_admits(ctx: Context, bound: int) -> None:
 async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     """One whole round; False if it was too slow to show anything."""
     quick_us = await _quick_latency(ctx)
+    tally = Tally(ctx)
+    counted = await tally.open()
     await _take_no_place(ctx, bound, invalid=True, unauthorised=bool(ctx.target.token))
     blocking = await _start_infer(ctx) if infer else None
     full = _Full(ctx, bound)
@@ -151,13 +154,19 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     await watching
     if len(full.jobs) < bound:
         await _who_took_it(ctx, full, infer=blocking is not None)
-    elif in_flight:
-        ctx.ok("H11")
+    elif in_flight or blocking is None:
         ctx.ok("A7")
+        if in_flight:
+            ctx.ok("H11")
+        if ctx.target.token:
+            ctx.ok("K1")
     shown = _judge_asked(ctx, full, asked)
     for task in (blocking, quick):
         if task is not None:
             _judge_infer(ctx, full, await task)
+    if counted:
+        await ctx.session.settle()
+        await tally.close()
     return shown
 
 
