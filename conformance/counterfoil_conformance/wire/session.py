@@ -282,6 +282,7 @@ class Session:
         self._note_health(answer)
         if answer.trouble == "refused":
             return answer
+        self._note_rejected(answer)
         if not (may_fail and answer.trouble):
             faults = list(surface_faults(answer, json_route=json_route, may_5xx=may_5xx))
             if json_route:
@@ -291,6 +292,13 @@ class Session:
             for clause in {"E5", "E9", "H9"} - blamed:
                 self.ok(clause)
         return answer
+
+    def _note_rejected(self, answer: Answer) -> None:
+        """Record a submit refused for its form: as any refused one it may have evicted (R2)."""
+        request = answer.request
+        submits = request.method == "POST" and request.path == f"{self.target.prefix}/jobs"
+        if submits and answer.ok and 400 <= answer.status < 500 and answer.status != 429:
+            self._record("submit", None, answer, {}, {"rejected": True})
 
     def _note_health(self, answer: Answer) -> None:
         """Give up on a target that takes no connection, or that answers nobody any more."""
@@ -362,9 +370,7 @@ class Session:
     def _admit(self, answer: Answer, kind: str, body: bytes, task_id: str | None) -> Job | None:
         """Record a submit of any outcome; the job, where it was admitted."""
         if answer.ok and answer.status not in (202, 429) and answer.status < 500:
-            # Refused for its form. It took no place, but as a refused submit it may evict (R2).
-            self._record("submit", None, answer, {"task_id": task_id}, {"rejected": True})
-            return None
+            return None  # refused for its form: it took no place
         if answer.trouble == "refused":
             return None  # it never left
         reading = read(Route.SUBMIT, answer, adapter=self.target.adapter)
