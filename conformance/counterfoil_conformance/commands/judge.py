@@ -4,6 +4,7 @@ A file says what was asked and answered; what it cannot say are the limits of th
 others used it too, and whether it was empty at first. What is not told here is not taken for
 granted, so a history judged with no options is only held to what is true of any ledger. A line that
 could not be read may have been any call: from then on the history no longer counts as complete.
+The line format is in `docs/histories.md`, its schema beside the oracle (`line.schema.json`).
 """
 
 import argparse
@@ -17,8 +18,9 @@ from typing import Any, Final
 from counterfoil_conformance.errors import UsageError
 from counterfoil_conformance.oracle.findings import describe
 from counterfoil_conformance.oracle.history import Call, History, load_history, save_history
-from counterfoil_conformance.oracle.judge import Accusation, Judgement, Setting, judge
+from counterfoil_conformance.oracle.judge import Accusation, Judgement, Setting
 from counterfoil_conformance.oracle.minimise import minimise
+from counterfoil_conformance.oracle.thorough import judge_thoroughly
 from counterfoil_conformance.report.verdicts import Docket
 from counterfoil_conformance.run import DEFAULT_TOLERANCE_MS
 from counterfoil_conformance.wire.target import load_target
@@ -68,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{option} {path}: its folder does not exist")
     history = load_history(args.file)
     setting = _setting(args, complete=not history.bad_lines)
-    judgement = judge(history.calls, setting)
+    judgement = judge_thoroughly(history.calls, setting)
     shown = _first_of_each(judgement.accusations)
     small = [_minimal(history, setting, accusation) for accusation in shown]
     code = _exit_code(history, judgement, strict=args.strict)
@@ -222,10 +224,11 @@ def _write_json(
     scope += [id_ for id_ in CLAUSES if id_ in judgement.clauses and id_ not in scope]
     docket = Docket(scope)
     judgement.publish(docket)
+    known = {**asdict(setting), "known": sorted(setting.known)}
     document: dict[str, Any] = {
         "subject": str(args.file),
         "calls": len(history.calls),
-        "setting": {**asdict(setting), "known": sorted(setting.known)},
+        "setting": known,
         "bad_lines": [asdict(bad) for bad in history.bad_lines],
         "verdicts": [row.as_json() for row in docket.verdicts()],
         "accusations": [accusation.as_json() for accusation in judgement.accusations],

@@ -1,8 +1,10 @@
 """`counterfoil judge`: exit codes, what is taken for granted, what a person and a machine read."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from counterfoil_conformance.cli import main
@@ -10,6 +12,11 @@ from counterfoil_conformance.oracle.history import load_history
 
 GOLDEN = Path(__file__).parent.parent / "oracle" / "golden"
 LIMITS = ["--max-queue", "9", "--job-ttl-ms", "1000", "--max-completed", "2"]
+
+
+def schema(name):
+    folder = files("counterfoil_conformance.oracle")
+    return json.loads(folder.joinpath(f"{name}.schema.json").read_text())
 
 
 def judge(capsys, name, *options):
@@ -93,6 +100,7 @@ def test_the_json_holds_verdicts_accusations_and_the_exit_code(capsys, tmp_path)
     assert accusation["clause"] == "S5"
     assert [call["op"] for call in accusation["calls"]] == ["submit", "snapshot", "snapshot"]
     assert document["setting"]["max_queue"] is None
+    jsonschema.validate(document, schema("judgement"))
 
 
 def test_the_minimal_history_can_be_judged_again(capsys, tmp_path):
@@ -100,3 +108,27 @@ def test_the_minimal_history_can_be_judged_again(capsys, tmp_path):
     assert judge(capsys, "went-back-bad", "--minimal", str(path))[0] == 1
     assert len(load_history(path).calls) == 3
     assert judge(capsys, path)[0] == 1
+
+
+def test_every_golden_line_fits_the_published_schema():
+    for path in GOLDEN.glob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            jsonschema.validate(json.loads(line), schema("line"))
+
+
+def test_a_short_complete_history_is_searched_whole(capsys, tmp_path):
+    """Depth 1, 0, 1 while only one job can ever have been live: no single bound proves it wrong."""
+    path, lines = tmp_path / "h.jsonl", []
+    lines.append({"op": "submit", "call": 0, "return": 100, "reply": {"job": "a"}})
+    for start, value in ((10, 1), (20, 0), (30, 1)):
+        reply = {"depth": value}
+        lines.append({"op": "depth", "call": start, "return": start + 5, "reply": reply})
+    more = {"clock_id": "c", "args": {}}
+    lines = [json.dumps({"client": f"c{n}", **line, **more}) for n, line in enumerate(lines)]
+    path.write_text("\n".join(lines))
+    options = ["--max-queue", "3", "--max-completed", "9", "--job-ttl-ms", "999999"]
+    assert judge(capsys, path, *options)[0] == 0
+    code, out = judge(capsys, path, *options, "--every-call", "--fresh", "--every-transition")
+    assert code == 1
+    assert "A1 broken" in out
+    assert "no order of the 4 calls explains all answers" in out
