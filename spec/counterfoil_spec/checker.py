@@ -14,8 +14,8 @@ is one of the shortest. It answers for safety:
 Symmetry: a model may be searched by *keys* instead of states (`Reduced`): a key stands for all the
 states it is the key of, and one representative of them is moved on. That is sound when all states
 of one key have the same moves, up to keys. `unlike` decides it, on a sample or on all states: it
-looks for two states of one key that differ in their set of (label, key of successor). Run it
-before believing in a reduction.
+looks for a state that differs from its representative in its set of (label, key of successor). Run
+it before believing in a reduction.
 
 The trap is the bound. A search that was cut off has found nothing *so far*: `complete` is False,
 and whoever reports it must not call it a pass.
@@ -25,6 +25,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Generic, Protocol, TypeVar
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "explore",
     "refines",
     "unlike",
+    "wandered",
 ]
 
 DEADLOCK = "deadlock"
@@ -262,20 +264,45 @@ class Reduced(Generic[K, S, L]):
 
 
 def unlike(
-    model: Model[S, L], states: Iterable[S], key: Callable[[S], K]
+    model: Model[S, L],
+    states: Iterable[S],
+    key: Callable[[S], K],
+    representative: Callable[[K], S],
 ) -> tuple[S, S, set[tuple[L, K]]] | None:
-    """Two states of one key whose (label, key of successor) differ, and in what; None if none do.
+    """A state whose (label, key of successor) differ from those of its key's representative.
 
-    With None, and `states` closed under the moves, searching by `key` is sound: it is a
-    bisimulation.
+    Answers with the representative, the state, and what they do not have in common; None if there
+    is no such state: then all `states` of one key move alike, and, if they are closed under the
+    moves, searching by `key` is sound (a bisimulation).
     """
+
+    def moves_of(state: S) -> frozenset[tuple[L, K]]:
+        return frozenset((label, key(target)) for label, target in model.moves(state))
+
     known: dict[K, tuple[S, frozenset[tuple[L, K]]]] = {}
     for state in states:
-        moves = frozenset((label, key(target)) for label, target in model.moves(state))
-        first, expected = known.setdefault(key(state), (state, moves))
-        if moves != expected:
-            return first, state, set(moves ^ expected)
+        name = key(state)
+        if name not in known:
+            stand_in = representative(name)
+            known[name] = stand_in, moves_of(stand_in)
+        stand_in, expected = known[name]
+        if moves_of(state) != expected:
+            return stand_in, state, set(moves_of(state) ^ expected)
     return None
+
+
+def wandered(model: Model[S, L], rng: Random, walks: int, length: int) -> list[S]:
+    """States met on random walks: far ones, of a model too large to be searched."""
+    met = []
+    for _ in range(walks):
+        state = rng.choice(list(model.initial()))
+        for _ in range(length):
+            targets = [target for _, target in model.moves(state)]
+            if not targets:
+                break
+            state = rng.choice(targets)
+            met.append(state)
+    return met
 
 
 def refines(

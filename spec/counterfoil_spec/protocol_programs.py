@@ -149,7 +149,7 @@ _VARIANTS: Final = (
         "D3",
         "the queue-full check and the increment are two steps",
         ("C3",),
-        ("depth_stays_within_its_bound",),
+        ("depth_never_passes_its_bound",),
         "admission",
         "Two clients submit at once while one place is left, and both get a 202.",
         {"submit": _swapped(_SUBMIT, "take place if unchanged", "take place")},
