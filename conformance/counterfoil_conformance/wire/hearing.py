@@ -9,6 +9,7 @@ from counterfoil_conformance.oracle.judge import judge
 from counterfoil_conformance.oracle.setting import Setting
 from counterfoil_conformance.report.events import Undecided, Witnessed
 from counterfoil_conformance.run import Publish
+from counterfoil_conformance.wire.orders import order_faults
 from counterfoil_conformance.wire.session import Session
 
 __all__ = ["hear", "setting_of"]
@@ -57,6 +58,11 @@ def _strangers_gone_by(session: Session) -> float | None:
 
 def hear(session: Session, publish: Publish) -> None:
     """Judge the history and publish what comes of it."""
+    for fault, answers in order_faults(session):
+        session.find(
+            fault.clause, fault.why, allowed=fault.allowed, answers=answers, should=fault.should
+        )
+    session.flush()
     judgement = judge(session.history, setting_of(session))
     for clause, count in judgement.witnesses.items():
         publish(Witnessed(clause, count))

@@ -52,7 +52,8 @@ class Job:
     """An admitted job as this client knows it. Times are us of the run's clock.
 
     `live_us`: the call of the last read that saw it live (its submit's return at first);
-    `pending_us`: of the last one that saw it pending;
+    `pending_us`: of the last one that saw it pending; `started_us`: the return of the first one
+    that saw it otherwise;
     `ended_us`: the return of the first read that saw it terminal; `gone_us`: of the first 404.
     """
 
@@ -65,6 +66,7 @@ class Job:
     images: int
     live_us: int
     pending_us: int = 0
+    started_us: int | None = None
     state: str = "pending"
     ended_us: int | None = None
     gone_us: int | None = None
@@ -133,6 +135,7 @@ class Session:
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
         self.worst_trip_us = 0
         self.is_fresh = False
+        self.firstborn: Job | None = None
         self.odd_order = False
         self.forgotten: set[str] = set()
         self._stuck: set[str] = set()
@@ -488,8 +491,18 @@ class Session:
         job = self.jobs.get(job_id)
         if job is None:
             return
+        if reading.terminal or reading.state == "running":
+            job.started_us = min(job.started_us or answer.return_us, answer.return_us)
         if reading.outcome is Outcome.NOT_FOUND:
             job.gone_us = min(job.gone_us or answer.return_us, answer.return_us)
+            if answer.return_us < job.call_us + self._shortest_life_us(job):
+                self.find(
+                    "R1",
+                    f"a `{job.kind}` job is unknown {(answer.return_us - job.call_us) // 1000} ms "
+                    "after its submit: it cannot have ended by then",
+                    allowed="never evicted while it is live",
+                    answers=(job.answer, answer),
+                )
         elif reading.outcome is Outcome.READY or reading.state in ("done", "failed", "timeout"):
             job.state = "done" if reading.outcome is Outcome.READY else str(reading.state)
             job.ended_us = min(job.ended_us or answer.return_us, answer.return_us)
@@ -501,6 +514,17 @@ class Session:
                 job.pending_us = max(job.pending_us, answer.call_us)
             if not job.terminal:
                 job.state = str(reading.state)
+
+    def _shortest_life_us(self, job: Job) -> int:
+        """How long a job of that kind lives at least, by the target file, with a margin."""
+        bodies, budget_ms = self.target.bodies, self.target.limits.timeout_ms
+        if job.kind == "slow":
+            life_ms = bodies.slow_ms or 0
+        elif job.kind in ("late", "late_failing"):
+            life_ms = bodies.late_ms or 0
+        else:
+            return 0
+        return min(life_ms, budget_ms or life_ms) * 800
 
     def _record(
         self,
@@ -627,6 +651,7 @@ class Session:
         self.history.clear()
         self.answers.clear()
         self.jobs.clear()
+        self.firstborn = None
 
     async def aclose(self) -> None:
         """Close every connection."""

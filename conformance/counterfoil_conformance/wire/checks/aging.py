@@ -10,11 +10,12 @@ also knows how many jobs ended meanwhile; here the moment is brought about.
 import asyncio
 
 from counterfoil_conformance.wire.answer import now_us
+from counterfoil_conformance.wire.census import census
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.steps import ended, is_gone, sleep_until_us, submitted
 
-__all__ = ["ages", "has_time_to_age"]
+__all__ = ["ages", "has_time_to_age", "outlives_nobody"]
 
 
 def has_time_to_age(ctx: Context) -> bool:
@@ -28,11 +29,29 @@ async def ages(ctx: Context, old: Job, slow: Job | None) -> None:
     ttl_ms = ctx.target.limits.job_ttl_ms
     assert ttl_ms is not None
     ttl_us = ttl_ms * 1000
+    await _young(ctx, old, ttl_us)
     if slow is not None:
         await _between(ctx, slow, ttl_us)
     await _after(ctx, old, ttl_us)
     if slow is not None and slow.ended_us is not None:
         await _after(ctx, slow, ttl_us)
+
+
+async def outlives_nobody(ctx: Context, first: Job) -> None:
+    """The first job of the run: too old now, though fewer jobs have ended than are retained."""
+    ttl_ms = ctx.target.limits.job_ttl_ms
+    if ttl_ms is not None:
+        await _after(ctx, first, ttl_ms * 1000)
+
+
+async def _young(ctx: Context, old: Job, ttl_us: int) -> None:
+    """At three quarters of its time a submit takes none of those that are as young."""
+    if old.ended_us is None:
+        return
+    await sleep_until_us(old.live_us + ttl_us * 3 // 4 - 250_000)
+    sent = await ctx.session.submit("quick")
+    if sent.job is not None:
+        await census(ctx)
 
 
 async def _between(ctx: Context, slow: Job, ttl_us: int) -> None:
@@ -49,6 +68,7 @@ async def _between(ctx: Context, slow: Job, ttl_us: int) -> None:
     reading = await ctx.session.status(slow)
     if reading.answer.return_us < last_us and reading.terminal:
         ctx.ok("R9")
+    await census(ctx)
 
 
 async def _after(ctx: Context, old: Job, ttl_us: int) -> None:

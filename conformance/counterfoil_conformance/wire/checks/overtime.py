@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from counterfoil_conformance.wire.answer import now_us
-from counterfoil_conformance.wire.checks.aging import ages, has_time_to_age
+from counterfoil_conformance.wire.census import census
+from counterfoil_conformance.wire.checks.aging import ages, has_time_to_age, outlives_nobody
 from counterfoil_conformance.wire.checks.blocking import infer_has_the_budget_of_a_job
 from counterfoil_conformance.wire.checks.wait_budgets import wait_budgets_on
 from counterfoil_conformance.wire.reading import Reading
@@ -60,10 +61,11 @@ async def a_run_that_outlasts_its_budget(ctx: Context) -> None:
     assert timeout_ms is not None
     if timeout_ms == 0:
         return  # T4 has a check of its own
-    old = await submitted(ctx, "quick")
-    if old is not None:
-        await ended(ctx, old)
+    if ctx.session.firstborn is not None and has_time_to_age(ctx):
+        await outlives_nobody(ctx, ctx.session.firstborn)
+    old = await _some_that_ended(ctx)
     cast = await _set_up(ctx)
+    await census(ctx)
     if not cast.late:
         ctx.undecided("T6", "no late job was admitted to the idle queue")
         return
@@ -85,6 +87,21 @@ async def a_run_that_outlasts_its_budget(ctx: Context) -> None:
     finally:
         for task in (*guests, *waits):
             task.cancel()
+
+
+async def _some_that_ended(ctx: Context) -> Job | None:
+    """Jobs that ended just before, as many as are retained, some of them failed; the last one.
+
+    Of what was there before the run nothing is left then, and every loss can be told.
+    """
+    kept, last = ctx.target.limits.max_completed or 0, None
+    for number in range(min(max(kept, 1), 8)):
+        failing = number % 3 == 0 and ctx.target.has("bodies.failing")
+        job = await submitted(ctx, "failing" if failing else "quick")
+        if job is not None:
+            await ended(ctx, job, period_s=0.005)
+            last = job
+    return last
 
 
 async def _until_terminal(ctx: Context, job: Job) -> None:

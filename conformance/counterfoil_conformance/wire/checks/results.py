@@ -214,6 +214,7 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
     content.pop("req_id", None)
     given = [
         f"ours {ctx.session.nonce()}",
+        'say "hi" to C:\\new/folder ' + ctx.session.nonce(),
         "x" * 120,
         ctx.session.nonce() + "-\u00e9\u4e2d\U0001f600",
     ]
