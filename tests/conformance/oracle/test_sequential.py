@@ -1,5 +1,6 @@
 """The candidate-set oracle: driven call by call, beside the ledger that ships."""
 
+import functools
 import random
 
 import pytest
@@ -259,9 +260,10 @@ class Driven:
         return {"status": "ready", "task_id": got.task_id, "result": got.result}
 
 
-def drive(seed, limits, make=JobLedger, calls=80):
+def drive(seed, limits, make=JobLedger, calls=80, lose=0.0):
+    """Random calls; with probability `lose` no answer comes, and the effect now, later or never."""
     rng, subject, oracle = random.Random(seed), Driven(limits, make), Sequential(limits)
-    jobs = ["nobody"]
+    jobs, late = ["nobody"], []
     for n in range(calls):
         op = rng.choice(
             [
@@ -285,15 +287,30 @@ def drive(seed, limits, make=JobLedger, calls=80):
         asked = dict(args.get(op, {}))
         if op not in ("submit", "advance", "depth"):
             asked["job"] = rng.choice(jobs[-6:])
-        reply = subject.do(op, **asked)
+        if late and rng.random() < 0.3:
+            late.pop()()
+        if op != "advance" and rng.random() < lose:
+            fate = rng.choice(["now", "late", "never"])
+            if fate == "now":
+                subject.do(op, **asked)
+            elif fate == "late":
+                late.append(functools.partial(subject.do, op, **asked))
+            reply = None
+        else:
+            reply = subject.do(op, **asked)
         rejection = oracle.observe(op, asked, reply)
         if rejection is not None:
             return rejection
-        if "job" in reply:
+        if reply is not None and "job" in reply:
             jobs.append(reply["job"])
-    assert not oracle.undecided
-    assert not oracle.warnings
+    assert lose or not (oracle.undecided or oracle.warnings)
     return None
+
+
+def test_calls_that_timed_out_excuse_whatever_they_may_have_done():
+    for seed in range(60):
+        limits = Limits(1 + seed % 3, (0, 3, 7)[seed % 3], (-1, 0, 1, 2)[seed % 4])
+        assert drive(seed, limits, calls=25, lose=0.12) is None
 
 
 def test_the_shipped_ledger_is_never_rejected():
