@@ -71,7 +71,9 @@ def _offers_bearer(answer: Answer) -> bool:
 
 def _text_faults(answer: Answer, target: Target) -> Iterator[Fault]:
     """Every refusal says in words what is wrong."""
-    if not _is_json(answer):
+    if not answer.body and answer.status not in (400, 414, 431):
+        yield Fault("H13", f"{answer.status} without a body", "a JSON body with an `error`")
+    if not answer.body or not _is_json(answer):
         return  # the content type is the surface's law
     body = unwrapped(answer.json, target.adapter)
     texts = [body.get(key) for key in ("error", "status_str")] if isinstance(body, dict) else []
