@@ -16,7 +16,8 @@ from typing import Any
 
 from rich.console import Console
 
-from counterfoil_conformance.proof import engine, matrix, runner
+from counterfoil_conformance.errors import UsageError
+from counterfoil_conformance.proof import engine, matrix, record, runner
 from counterfoil_conformance.proof.verdict import Proof, Status
 from counterfoil_spec.lemmas import Lemma
 
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--defects", action="store_true", help="show that each lemma refutes a seeded defect")
     add("--every-pair", action="store_true", help="with --defects: try every defect (minutes)")
     add("--json", metavar="FILE", type=Path, help="write the verdicts as JSON")
+    add("--record", action="store_true", help="write down the path counts (in the kit's source)")
     add("--seconds", type=float, help="processor time for one search (default 120, on a defect 10)")
     add("--jobs", type=int, default=0, help="how many at once (default: the number of cores)")
 
@@ -40,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prove, try on defects, or list."""
     lemmas = runner.chosen(args.only)
+    if args.record and args.only:
+        raise UsageError("--record writes the counts of all lemmas: leave --only out")
     if args.list:
         return _list(lemmas.values())
     if args.defects:
@@ -67,6 +71,10 @@ def _prove(args: argparse.Namespace, lemmas: dict[str, Lemma]) -> int:
     said = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
     cpu_s = sum(proof.cpu_s for proof in proofs)
     console.print(f"{said} in {time.monotonic() - began:.0f} s ({cpu_s:.0f} s of processor time)")
+    for change in record.changes(record.load(), proofs):
+        console.print(f"look at {change}", markup=False)
+    if args.record:
+        record.save(proofs)
     _write(args.json, proofs, verdict)
     return verdict
 

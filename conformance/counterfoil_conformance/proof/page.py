@@ -8,7 +8,7 @@ what a statement leaves out; that is in `_BEYOND`, clause by clause.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from counterfoil_conformance.proof import matrix, runner
+from counterfoil_conformance.proof import matrix, record, runner
 from counterfoil_spec.clauses import CLAUSES, FAMILIES, Clause
 from counterfoil_spec.invariants import JOB, LEDGER, MOVE
 from counterfoil_spec.ledger import ACTIONS
@@ -146,18 +146,19 @@ def _server(lemmas: Mapping[str, Lemma]) -> str:
 
 def _defects(lemmas: Mapping[str, Lemma]) -> str:
     """The table lemma x defect, by lemma."""
-    table = matrix.load()
+    table, paths = matrix.load(), record.load()
     lines = [
         "## Which lemma refutes which seeded defect",
         "",
         "A lemma that refutes nothing says nothing. In brackets: the clauses and properties that",
         "the solver's counterexample was seen to break when it was called.",
         "",
-        "| lemma | refutes |",
-        "|---|---|",
+        "| lemma | confirmed paths | refutes |",
+        "|---|---|---|",
     ]
     for name, lemma in lemmas.items():
         row = table.get(name, {})
         found = [f"{_spoken(d)} ({', '.join(map(_spoken, row[d].broken))})" for d in row]
-        lines.append(f"| **{_spoken(name)}**: {lemma.sentence} | {'; '.join(found) or '-'} |")
+        said = f"**{_spoken(name)}**: {lemma.sentence}"
+        lines.append(f"| {said} | {paths[name][0]} | {'; '.join(found)} |")
     return "\n".join(lines) + "\n"

@@ -15,10 +15,13 @@ from counterfoil_spec.ledger import Job, Limits
 from counterfoil_spec.lemmas.shown import (
     DONE,
     EARLY,
+    LATE,
+    PENDING,
     RUNNING,
     WORLD,
     Shown,
     World,
+    act,
     ended_at,
     in_completion_order,
     is_job,
@@ -33,12 +36,12 @@ __all__ = [
     "a_submit_evicts_after_it_is_admitted",
     "a_sweep_leaves_exactly_these_of_three",
     "a_sweep_leaves_exactly_these_of_two",
+    "an_ending_is_recorded_last",
     "expiry_is_strict",
 ]
 
 _SECOND = Shown(0, DONE, 11, 9)
 _THIRD = Shown(2, DONE, 5, 30)
-_TIGHT = Limits(8, 10, 1)
 
 
 @lemma("R3", "has_expired", (15, 0, Limits(1, 15, 1), 30), (15, 0, Limits(1, 14, 1), 30))
@@ -104,6 +107,29 @@ def a_sweep_leaves_exactly_these_of_three(
     post: _ == ()
     """
     return broken(*_fates((job_of(a), job_of(b), job_of(c)), limits, now))
+
+
+@lemma(
+    "R5 R6 S9",
+    "finish fail time_out",
+    (EARLY, _SECOND, LATE, WORLD, 1),
+    (EARLY, _SECOND, LATE._replace(tag=PENDING), WORLD, 3),
+)
+def an_ending_is_recorded_last(a: Shown, b: Shown, job: Shown, world: World, how: int) -> Broken:
+    """Whoever completed before, in whatever order they came, the job that ends now stands last.
+
+    pre: in_completion_order(a, b) and is_job(a, world) and is_job(b, world)
+    pre: is_job(job, world) and job.tag <= RUNNING and is_world(world, 1)
+    pre: a.id != job.id and b.id != job.id and 1 <= how <= 3
+    post: _ == ()
+    """
+    before = ledger_of(world, job_of(job))._replace(retained=(job_of(a), job_of(b)))
+    step = act(how, before, job.id)
+    return broken(
+        ("S9", step.ledger.live == ()),
+        ("R5", step.ledger.retained[2:] == (step.reply.job,)),
+        ("R6", step.ledger.retained[:2] == before.retained),
+    )
 
 
 @lemma("R2 R3 R4", "submit", (EARLY, WORLD), (EARLY, WORLD._replace(limits=Limits(8, 3, 2))))

@@ -68,6 +68,11 @@ def test_a_name_that_fits_no_lemma_is_bad_usage(capsys):
     assert "no_such_lemma" in capsys.readouterr().err
 
 
+def test_a_record_of_some_lemmas_is_bad_usage(capsys):
+    assert main(["prove", "--record", "--only", "expiry_is_strict"]) == 2
+    assert "--only" in capsys.readouterr().err
+
+
 def test_the_list_says_what_each_lemma_is(capsys):
     assert main(["prove", "--list"]) == 0
     said = capsys.readouterr().out

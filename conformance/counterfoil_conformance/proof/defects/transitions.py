@@ -132,6 +132,16 @@ def completed_first_in_line(ledger: Ledger, job_id: JobId, state: State, **what:
 
 
 @defect(_end)
+def completed_second_in_line(ledger: Ledger, job_id: JobId, state: State, **what: Any) -> Step:
+    """The job that just completed is recorded right after the oldest completion."""
+    step = _end(ledger, job_id, state, **what)
+    first, rest = step.ledger.retained[:1], step.ledger.retained[1:]
+    if not step.accepted or not rest:
+        return step
+    return step._replace(ledger=step.ledger._replace(retained=(*first, rest[-1], *rest[:-1])))
+
+
+@defect(_end)
 def an_ended_job_stays_live(ledger: Ledger, job_id: JobId, state: State, **what: Any) -> Step:
     """The job ends where it is and is never recorded in the order of completion."""
     step = _end(ledger, job_id, state, **what)
