@@ -30,6 +30,7 @@ class Facts:
     gone: bool = False
     own_error: str | None = None
     refused_errors: set[str] = field(default_factory=set)
+    refused: bool = False
     lasting: dict[str, Any] = field(default_factory=dict)
 
 
@@ -73,7 +74,7 @@ class Memory:
                 continue
             first = facts.lasting.setdefault(key, value)
             if value != first:
-                return _changed(key, first, value)
+                return _changed(key, first, value, late_call=facts.refused)
         return self._check_clock(facts)
 
     def _check_clock(self, facts: Facts) -> Rejection | None:
@@ -95,14 +96,19 @@ def _note_end(facts: Facts, args: Mapping[str, Any], reply: Mapping[str, Any], w
     error = args.get("error")
     if reply.get("accepted") is True:
         facts.completed, facts.own_error = when, error
-    elif isinstance(error, str):
-        facts.refused_errors.add(error)
+    else:
+        facts.refused = True
+        if isinstance(error, str):
+            facts.refused_errors.add(error)
 
 
-def _changed(key: str, first: Any, value: Any) -> Rejection:
+def _changed(key: str, first: Any, value: Any, *, late_call: bool) -> Rejection:
     why = f"{key} was {first!r} and is {value!r} now"
     if key == "task_id":
         return Rejection("Q2", why, (repr(first),))
     if key == "submitted_at":
         return Rejection("S7", why, (repr(first),))
+    if late_call:
+        # A refused call changes nothing: not the error, nor the completion time.
+        return Rejection("S4", why, (repr(first),), ("S5", "R6"))
     return Rejection("S5", why, (repr(first),), ("R6",))

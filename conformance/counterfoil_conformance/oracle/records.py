@@ -116,6 +116,9 @@ def _agree(
             also.append("G2")
         if waits:
             also.append("W6")
+        if any((call.reply or {}).get("accepted") is False for call in story.attempts):
+            # Calls came too late, were refused, and yet something changed.
+            also.append("S4")
         bench.accuse(
             "G1" if what == "result" else "S5",
             f"two reads of the terminal job disagree about its {what}: it never changes",

@@ -75,6 +75,15 @@ REJECTED = [
     ("S7", (*DONE, there("a", submitted_at=5, completed_at=4))),
     ("S7", (*DONE, there("a", submitted_at=5, completed_at=None))),
     ("S5", (*DONE, there("a", completed_at=7), there("a", completed_at=8))),
+    (
+        "S4",
+        (
+            *DONE,
+            there("a", completed_at=7),
+            accepted("fail", "a", False),
+            there("a", completed_at=8),
+        ),
+    ),
     ("A1", (submit("a"), ("depth", {}, {"depth": 0}))),
     ("A2", (submit("a"), ("depth", {}, {"depth": 3}))),
     ("Q1", (submit("a"), on("take_request", "a", {"task_id": "t", "payload": None}))),
