@@ -39,6 +39,7 @@ def test_a_bad_history_is_accused_of_its_clause_with_a_proof(name):
     judgement = judge(*read(name))
     accused = [one for one in judgement.accusations if one.clause == EXPECTED[name]["clause"]]
     assert accused, judgement.accusations
+    assert set(EXPECTED[name].get("also", ())) <= judgement.clauses
     for one in judgement.accusations:
         assert one.let and one.why and one.calls
         assert {one.clause, *one.also} <= CLAUSES.keys()
@@ -75,3 +76,10 @@ def test_knowing_less_never_accuses_more(name):
         {"tolerance_ms": 60_000},
     ):
         assert judge(calls, replace(setting, **less)).clauses <= full, less
+
+
+def test_every_clause_the_judge_can_name_has_a_bad_history():
+    judged = "S1 S2 S3 S4 S5 S6 S7 S8 S9 A1 A2 A3 A4 A5 A8 A10 A11 R1 R2 R3 R4 R6 R7 R9"
+    judged += " Q1 Q2 W1 W2 W3 W4 W6 W7 G1 G2 G3 G4 H8"
+    shown = {clause for name in EXPECTED for clause in judge(*read(name)).clauses}
+    assert shown == set(judged.split())
