@@ -50,7 +50,9 @@ def _judge_form(story: Story, sight: Sight, bench: Bench) -> None:
     """One read alone: a state of the five, and no torn mix."""
     call, reply = sight.call, sight.call.reply or {}
     if sight.state is None:
-        _accuse(story, call, "S1", f"{reply.get('state')!r} is not a state", bench)
+        # A refusal of the result has to name the state (G2); elsewhere the state itself is wrong.
+        clause = "G2" if call.op == "result" else "S1"
+        _accuse(story, call, clause, f"{reply.get('state')!r} is not a state", bench)
         return
     bench.witness("S1")
     if call.op == "result":
