@@ -85,7 +85,8 @@ def explain(calls: Sequence[Call], setting: Setting, cap: int = DEFAULT_CAP) -> 
 
 def _lack(calls: Sequence[Call], setting: Setting) -> str:
     """Why the history cannot be searched, if it cannot."""
-    if not setting.exclusive or setting.live_before or setting.ended_before != 0:
+    used_before = setting.live_before or setting.ended_before != 0 or setting.known
+    if not setting.exclusive or used_before:
         return "others may have used the ledger, or it was not empty at first"
     if setting.max_queue is None or setting.max_completed is None:
         return "the limits are not known"
@@ -158,9 +159,7 @@ class _Search:
 
     def _eligible(self, done: int) -> Iterator[int]:
         for index, point in enumerate(self.points):
-            if done >> index & 1 or point.before & ~done:
-                continue
-            if not (point.optional and point.after & done):
+            if not (done >> index & 1 or point.before & ~done):
                 yield index
 
     def _next(

@@ -1,9 +1,10 @@
 """What has to be put in order when a whole history is explained: the points of its calls.
 
 A call takes effect at one instant of its interval, a *point*; a submit at two, because it may evict
-later than it admits. Some points are optional: a refused submit need not evict, a call that was not
-answered need not have happened. Order in real time is a relation between calls: one comes before
-another if it returned before the other began, on the same clock.
+later than it admits. The points of a call that was not answered are optional. (The eviction of a
+refused submit is not: it has its place in the order, and may turn out to evict nothing.) Order in
+real time is a relation between calls: one comes before another if it returned before the other
+began, on the same clock.
 
 Sets of points are bits of an integer, since the search asks for little else than subsets.
 """
@@ -29,16 +30,14 @@ class Point:
         call: whose effect it is.
         asked: the call in the law's terms; its op is `admit`, `sweep`, `may_sweep` or that of the
             call.
-        optional: it may be left out.
-        before: the points that must have taken place, if they are not optional.
-        after: the points that must not have taken place yet.
+        optional: it may be left out, because the call was not answered.
+        before: the points, none of them optional, that must have taken place.
     """
 
     call: Call
     asked: Asked
     optional: bool
     before: int = 0
-    after: int = 0
 
     @property
     def pure(self) -> bool:
@@ -72,23 +71,21 @@ def _draft(
             asked = Asked(call.op, numbers.get(call.job or ""), call.args, reply)
             drafts.append((call, asked, reply is None, None))
         return
-    if reply is not None and reply.get("rejected") is True:
-        return
-    drafts.append((call, Asked("admit", index, call.args, reply), reply is None, None))
     admitted = issued_id(call) is not None
-    follow = Asked("sweep" if admitted else "may_sweep")
-    drafts.append((call, follow, not admitted, len(drafts) - 1))
+    first = None
+    if reply is None or reply.get("rejected") is not True:
+        first = len(drafts)
+        drafts.append((call, Asked("admit", index, call.args, reply), reply is None, None))
+    # What was refused, for its content too, may evict.
+    drafts.append((call, Asked("sweep" if admitted else "may_sweep"), reply is None, first))
 
 
 def _ordered(index: int, drafts: Sequence[tuple[Call, Asked, bool, int | None]]) -> Point:
     call, asked, optional, first = drafts[index]
     before = 0 if first is None or drafts[first][2] else 1 << first
-    after = 0
     for other, (rival, _, maybe, _) in enumerate(drafts):
         if rival.clock_id != call.clock_id:
             continue
         if rival.until_us < call.call_us and not maybe:
             before |= 1 << other
-        if call.until_us < rival.call_us:
-            after |= 1 << other
-    return Point(call, asked, optional, before, after)
+    return Point(call, asked, optional, before)

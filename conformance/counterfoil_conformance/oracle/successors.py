@@ -138,7 +138,7 @@ def _submitted(ledger: Ledger, asked: Asked, choose: Choose) -> Iterator[Ledger]
             yield from sweeps(admitted.ledger, choose)
     elif blame(ledger, asked) is not None:
         return
-    elif admitted.accepted:
+    elif admitted.accepted and asked.reply.get("rejected") is not True:
         yield from sweeps(admitted.ledger, choose)
     else:
         yield from may_sweep(ledger, choose)

@@ -103,6 +103,16 @@ def test_an_unanswered_call_may_have_happened_later_or_never():
         assert explain([*two, snapshot("a", 4, 5, state)], LEDGER).found is Found.EXPLAINED
 
 
+def test_a_submit_refused_for_its_content_may_evict_and_takes_no_place():
+    setting = replace(LEDGER, job_ttl_ms=5, max_queue=2)
+    calls = [submit("a", 0, 1), finish("a", 2, 3), call("advance", None, 4, 5, {}, ms=6)]
+    rejected = call("submit", None, 6, 7, {"rejected": True})
+    for state in ("done", None):
+        rest = [rejected, snapshot("a", 8, 9, state), depth(8, 9, 0)]
+        assert explain([*calls, *rest], setting).found is Found.EXPLAINED
+    assert explain([*calls, snapshot("a", 8, 9, None)], setting).found is Found.REFUTED
+
+
 def test_a_driven_clock_makes_ages_exact():
     setting = replace(LEDGER, job_ttl_ms=5, max_queue=2)
     start = [submit("a", 0, 1), finish("a", 2, 3)]

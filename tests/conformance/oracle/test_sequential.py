@@ -121,6 +121,8 @@ ALLOWED = [
     # a refused submit may evict, or not
     (submit("x"), *TWO_DONE[:3], submit("b"), advance(6), submit(None), gone("a")),
     (submit("x"), *TWO_DONE[:3], submit("b"), advance(6), submit(None), there("a")),
+    # one that is refused for its content takes no place
+    (submit("a"), ("submit", {}, {"rejected": True}), ("depth", {}, {"depth": 1})),
     # a submit that timed out was admitted, or not, or will be
     (submit("a"), ("submit", {}, None), submit("b")),
     (submit("a"), ("submit", {}, None), submit(None)),
