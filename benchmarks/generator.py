@@ -74,6 +74,7 @@ async def flood(
     ]
     protocols = [protocol for _, protocol in made]
     await asyncio.sleep(seconds / 5)
+    warm = sum(protocol.answers for protocol in protocols)
     for protocol in protocols:
         protocol.answers = 0
         protocol.latencies.clear()
@@ -86,6 +87,7 @@ async def flood(
         transport.abort()
     return {
         "per_second": answers / spent,
+        "requests": warm + answers,
         "others": sum(protocol.others for protocol in protocols),
         "p50_ms": latencies[len(latencies) // 2] * 1000,
         "p99_ms": latencies[len(latencies) * 99 // 100] * 1000,

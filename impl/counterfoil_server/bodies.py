@@ -14,7 +14,7 @@ from sanic.response import HTTPResponse
 from counterfoil_server.answers import JSON_TYPE, Reply, refusal
 from counterfoil_server.strict_json import dumps
 
-__all__ = ["TooLarge", "is_json", "leave_unread", "read_body", "send_and_linger"]
+__all__ = ["TooLarge", "body_at_hand", "is_json", "leave_unread", "read_body", "send_and_linger"]
 
 _JSON: Final = "application/json"
 _LINGER_S: Final = 3.0
@@ -29,15 +29,29 @@ class TooLarge(Reply):
         super().__init__(dumps(body), 413, None, JSON_TYPE)
 
 
-async def read_body(request: Request, max_bytes: int, timeout_s: float) -> bytes | HTTPResponse:
-    """The body, or its refusal."""
+def body_at_hand(request: Request, max_bytes: int) -> bytes | HTTPResponse | None:
+    """The body, or its refusal, if neither has to be waited for: most of the time none has."""
     stream: Any = request.stream
     if not stream.request_body:
         return b""
-    if stream.request_bytes > max_bytes:  # what `content-length` says
+    size = stream.request_bytes_left  # what `content-length` says, or 0
+    if size > max_bytes:
         return TooLarge(max_bytes)
-    if len(stream.recv_buffer) >= stream.request_bytes_left > 0:
-        return _take(stream)
+    if not 0 < size <= len(stream.recv_buffer):
+        return None
+    body = bytes(stream.recv_buffer[:size])
+    del stream.recv_buffer[:size]
+    stream.request_bytes_left = 0
+    stream.request_body = None
+    return body
+
+
+async def read_body(request: Request, max_bytes: int, timeout_s: float) -> bytes | HTTPResponse:
+    """The body, or its refusal."""
+    body = body_at_hand(request, max_bytes)
+    if body is not None:
+        return body
+    stream: Any = request.stream
     try:
         async with asyncio.timeout(timeout_s):
             return await _read(stream, max_bytes)
@@ -88,13 +102,3 @@ async def _read(stream: Any, max_bytes: int) -> bytes | HTTPResponse:
                 return TooLarge(max_bytes)
             parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _take(stream: Any) -> bytes:
-    """All of the body, which is here already: most of the time no waiting is needed at all."""
-    size = stream.request_bytes_left
-    body = bytes(stream.recv_buffer[:size])
-    del stream.recv_buffer[:size]
-    stream.request_bytes_left = 0
-    stream.request_body = None
-    return body

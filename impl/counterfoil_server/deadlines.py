@@ -44,9 +44,13 @@ class Deadlines(Generic[Key]):
             return
         with self._lock:
             self._since[key] = since_ms
-            self._since.move_to_end(key)
         if self._timer is None:
             self._arm(since_ms)
+
+    def renew(self, key: Key, since_ms: int) -> None:
+        """Let the budget of `key` run anew."""
+        self.discard(key)
+        self.add(key, since_ms)
 
     def discard(self, key: Key) -> None:
         """Forget `key`: it ended in time."""

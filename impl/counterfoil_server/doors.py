@@ -56,6 +56,7 @@ class Doorkeeper:
         handlers = dict(resource.methods)
         if "GET" in handlers:
             handlers["HEAD"] = handlers["GET"]
+        count = self._metrics.responses(resource.path)
 
         async def enter(request: Request, **words: str) -> HTTPResponse | None:
             handler = handlers.get(request.method)
@@ -64,7 +65,7 @@ class Doorkeeper:
             else:
                 refused = self._refuse_entry(resource, request)
                 response = refused or await handler(request, **words)
-            self._metrics.responded(resource.path, response.status)
+            count(response.status)
             self.stamp(request, response)
             return response if response.status < 400 else await _refused(request, response)
 
@@ -75,9 +76,8 @@ class Doorkeeper:
         return self._keyring.admits(request, Access.CLIENT)
 
     def stamp(self, request: Request, response: HTTPResponse) -> None:
-        """What every answer carries (H9)."""
+        """What every answer carries, besides `no-store` (H9)."""
         response.headers["x-request-id"] = request_tag(request)
-        response.headers["cache-control"] = "no-store"
 
     def other_method(
         self, resource: Resource, request: Request, words: Mapping[str, str]

@@ -35,7 +35,7 @@ class Accepted(NamedTuple):
 
 
 _FIELDS: Final = frozenset({"images", "req_id", "params", "options"})
-_NOTHING: Final[dict[str, Any]] = {}
+_OBJECTS: Final = ("params", "options")
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -47,8 +47,10 @@ def read_task(body: bytes, max_images: int) -> Accepted | Refused:
         return Refused(400, [Fault("", f"the body is not strict JSON: {error}")])
     if not isinstance(value, dict):
         return Refused(400, [Fault("", "the body must be a JSON object")])
-    faults = _check_images(value, max_images) + _check_rest(value)
-    if b"\\u" in body:
+    faults: list[Fault] = []
+    _check_images(value, max_images, faults)
+    _check_rest(value, faults)
+    if b"\\" in body:  # without an escape there is no lone surrogate
         faults.extend(_not_text(value, ""))
     if faults:
         return Refused(422, faults[:100])
@@ -56,23 +58,22 @@ def read_task(body: bytes, max_images: int) -> Accepted | Refused:
     return Accepted(task, value.get("req_id", ""))
 
 
-def _check_images(value: dict[str, Any], max_images: int) -> list[Fault]:
+def _check_images(value: dict[str, Any], max_images: int, faults: list[Fault]) -> None:
     images = value.get("images")
     if "images" not in value:
-        return [Fault("/images", "is required")]
-    if not isinstance(images, list) or not images:
-        return [Fault("/images", "must be a non-empty array of base64 strings")]
-    if len(images) > max_images:
-        return [Fault("/images", f"holds {len(images)} images, at most {max_images} are allowed")]
-    return [
-        Fault(f"/images/{n}", "must be a base64 string")
-        for n, image in enumerate(images)
-        if not isinstance(image, str)
-    ]
+        faults.append(Fault("/images", "is required"))
+    elif not isinstance(images, list) or not images:
+        faults.append(Fault("/images", "must be a non-empty array of base64 strings"))
+    elif len(images) > max_images:
+        most = f"holds {len(images)} images, at most {max_images} are allowed"
+        faults.append(Fault("/images", most))
+    else:
+        for n, image in enumerate(images):
+            if not isinstance(image, str):
+                faults.append(Fault(f"/images/{n}", "must be a base64 string"))
 
 
-def _check_rest(value: dict[str, Any]) -> list[Fault]:
-    faults = []
+def _check_rest(value: dict[str, Any], faults: list[Fault]) -> None:
     req_id = value.get("req_id", "")
     if not isinstance(req_id, str):
         faults.append(Fault("/req_id", "must be a string"))
@@ -80,8 +81,8 @@ def _check_rest(value: dict[str, Any]) -> list[Fault]:
         faults.append(Fault("/req_id", "must not contain control characters"))
     faults += [
         Fault(f"/{name}", "must be an object")
-        for name in ("params", "options")
-        if not isinstance(value.get(name, _NOTHING), dict)
+        for name in _OBJECTS
+        if name in value and not isinstance(value[name], dict)
     ]
     if not value.keys() <= _FIELDS:
         known = ", ".join(sorted(_FIELDS))
@@ -89,7 +90,6 @@ def _check_rest(value: dict[str, Any]) -> list[Fault]:
         faults += [
             Fault(_pointer("", name), f"is not known; known are {known}") for name in unknown
         ]
-    return faults
 
 
 def _not_text(value: Any, pointer: str) -> list[Fault]:

@@ -11,8 +11,8 @@ from sanic import Request
 from sanic.response import HTTPResponse
 
 from counterfoil_server import rules
-from counterfoil_server.answers import Reply, answer, refusal
-from counterfoil_server.bodies import is_json, read_body
+from counterfoil_server.answers import JSON_TYPE, Reply, answer, refusal
+from counterfoil_server.bodies import body_at_hand, is_json, read_body
 from counterfoil_server.core import Core
 from counterfoil_server.doors import Resource
 from counterfoil_server.intake import Accepted, Fault, read_task
@@ -104,7 +104,7 @@ class JobRoutes:
             case Ready(task_id, InferenceResult() as outcome):
                 tag = {"etag": f'"{job_id}"'}
                 if request.headers.getone("if-none-match", "") == tag["etag"]:
-                    return Reply(None, 304, tag)
+                    return Reply(b"", 304, tag, JSON_TYPE)
                 return answer(200, outcome.envelope(task_id), tag)
         raise TypeError("the ledger holds a result that is not an InferenceResult")
 
@@ -133,7 +133,9 @@ class JobRoutes:
         if not is_json(request):
             message = "the media type must be application/json"
             return refusal(415, message, [Fault("", message)])
-        body = await read_body(request, settings.max_body, settings.body_timeout / 1000)
+        body = body_at_hand(request, settings.max_body)
+        if body is None:
+            body = await read_body(request, settings.max_body, settings.body_timeout / 1000)
         if isinstance(body, HTTPResponse):
             return body
         accepted = read_task(body, settings.max_images)

@@ -81,7 +81,7 @@ class Leases:
         seen = self._ledger.snapshot(claim.job_id)
         if seen is None or seen.state.terminal:
             return self._close(claim, accepted=False)
-        self._deadlines.add(claim.job_id, self._clock())
+        self._deadlines.renew(claim.job_id, self._clock())
         return True
 
     def close(self) -> None:

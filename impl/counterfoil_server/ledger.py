@@ -49,7 +49,7 @@ evicted.
 """
 
 import logging
-import secrets
+import os
 import threading
 import time
 from collections import deque
@@ -213,7 +213,7 @@ def monotonic_ms() -> int:
 
 def random_job_id() -> str:
     """`job_` and 128 random bits: not guessed from others, not met twice (A8, A9)."""
-    return f"job_{secrets.token_hex(16)}"
+    return f"job_{os.urandom(16).hex()}"
 
 
 class JobLedger:

@@ -44,7 +44,6 @@ class Metrics(Listener):
             "wake_seconds", "from the end of a job to the waiter's answer", _WAKE_SECONDS
         )
         self._responses = self._counter("http_responses", "answers by route", "route", "status")
-        self._responded: dict[tuple[str, int], Counter] = {}
 
     def render(self) -> bytes:
         """The text that Prometheus scrapes."""
@@ -55,13 +54,17 @@ class Metrics(Listener):
         gauge = Gauge(f"counterfoil_{name}", text, registry=self.registry)
         gauge.set_function(read)
 
-    def responded(self, route: str, status: int) -> None:
-        """Count an answer."""
-        key = (route, status)
-        child = self._responded.get(key)
-        if child is None:
-            child = self._responded[key] = self._responses.labels(route, str(status))
-        child.inc()
+    def responses(self, route: str) -> Callable[[int], None]:
+        """What counts the answers of one route, by status."""
+        counters: dict[int, Counter] = {}
+
+        def count(status: int) -> None:
+            counter = counters.get(status)
+            if counter is None:
+                counter = counters[status] = self._responses.labels(route, str(status))
+            counter.inc()
+
+        return count
 
     # What the ledger tells
 

@@ -46,10 +46,11 @@ class AskedRequest(Request):
 
 def request_tag(request: Request) -> str:
     """The client's `X-Request-ID` if it is safe to repeat, or one of ours; the same each time."""
-    tag: str | None = getattr(request, "tag", None)
-    if tag is None:
-        given = request.headers.getone("x-request-id", "")
-        tag = given if _SAFE_ID.fullmatch(given) else f"{_PROCESS}-{next(_NUMBERS):x}"
+    tag: str = getattr(request, "tag", "")
+    if not tag:
+        given = request.headers.getone("x-request-id", None)
+        safe = given is not None and _SAFE_ID.fullmatch(given) is not None
+        tag = str(given) if safe else f"{_PROCESS}-{next(_NUMBERS):x}"
         if isinstance(request, AskedRequest):
             request.tag = tag
     return tag
@@ -58,4 +59,4 @@ def request_tag(request: Request) -> str:
 def origin_of(request: Request) -> Origin:
     """The origin of the job that this request submits."""
     trace = request.headers.getone("traceparent", "")
-    return Origin(request_tag(request), trace if _TRACE.fullmatch(trace) else "")
+    return Origin(request_tag(request), trace if trace and _TRACE.fullmatch(trace) else "")

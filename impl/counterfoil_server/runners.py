@@ -46,6 +46,8 @@ CallOutcome: TypeAlias = InferenceResult | Failure | NoAnswer
 class JobWork:
     """An admitted job that waits for a worker, or runs."""
 
+    __slots__ = ("_runner", "job_id", "origin", "stop")
+
     def __init__(self, runner: "JobRunner", job_id: str, origin: Origin) -> None:
         self.job_id = job_id
         self.origin = origin
@@ -58,6 +60,8 @@ class JobWork:
 
 class CallWork:
     """A blocking call that waits for a worker, or runs."""
+
+    __slots__ = ("_runner", "stop", "task", "tell")
 
     def __init__(
         self, runner: "JobRunner", task: InferenceTask, tell: Callable[[CallOutcome], None]

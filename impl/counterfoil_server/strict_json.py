@@ -7,6 +7,7 @@ string that is not text, which `is_text` finds. What is written holds no NaN and
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 __all__ = ["DEEPEST", "BadJson", "dumps", "is_text", "loads"]
@@ -14,6 +15,7 @@ __all__ = ["DEEPEST", "BadJson", "dumps", "is_text", "loads"]
 DEEPEST: Final = 64
 
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_BLANKS: Final = " \t\n\r"
 _LONE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -26,15 +28,21 @@ def loads(text: bytes) -> Any:
     if not _is_shallow(text):
         raise BadJson(f"nested deeper than {DEEPEST}")
     try:
-        return _DECODER.decode(text.decode("utf-8"))
+        words = text.decode("utf-8").strip(_BLANKS)
+        value, end = _scan(words, 0)
     except UnicodeDecodeError:
         raise BadJson("not UTF-8") from None
+    except StopIteration:
+        raise BadJson("a value is missing") from None
     except json.JSONDecodeError as error:
         raise BadJson(f"{error.msg} at character {error.pos}") from None
     except BadJson:
         raise
     except (ValueError, RecursionError):
         raise BadJson("a number with too many digits") from None
+    if end != len(words):
+        raise BadJson("something follows the value")
+    return value
 
 
 def dumps(value: Any) -> bytes:
@@ -73,5 +81,7 @@ def _no_constant(_: str) -> NoReturn:
     raise BadJson("NaN and Infinity are not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+# The scanner alone: the decoder around it only skips white space, with regular expressions.
+_decoder: Final[Any] = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_scan: Final[Callable[[str, int], tuple[Any, int]]] = _decoder.scan_once
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

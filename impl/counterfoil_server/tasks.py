@@ -7,7 +7,8 @@ says apart from the task id.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from counterfoil_server.strict_json import dumps
@@ -15,13 +16,12 @@ from counterfoil_server.strict_json import dumps
 __all__ = ["InferenceResult", "InferenceTask", "Item", "ModelName"]
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceTask:
+class InferenceTask(NamedTuple):
     """A request for inference: base64 images, and what the client says about them."""
 
     images: tuple[str, ...]
-    params: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 class Item(NamedTuple):

@@ -42,6 +42,7 @@ class WorkerPool:
         self._running: dict[Work, threading.Thread] = {}
         self._stuck: set[threading.Thread] = set()
         self._closed = False
+        self._idle = 0
         self.size = size
         for _ in range(size):
             self._start_thread()
@@ -65,7 +66,8 @@ class WorkerPool:
         """Let the next idle worker run it."""
         with self._changed:
             self._queue[work] = None
-            self._changed.notify()
+            if self._idle:
+                self._changed.notify()
 
     def take(self, fits: Callable[[Work], bool]) -> Work | None:
         """The oldest waiting work that fits, for whoever runs it elsewhere."""
@@ -108,7 +110,9 @@ class WorkerPool:
 
     def _next(self) -> Work | None:
         with self._changed:
+            self._idle += 1
             self._changed.wait_for(lambda: self._queue or self._closed)
+            self._idle -= 1
             if self._closed:
                 return None
             work, _ = self._queue.popitem(last=False)
