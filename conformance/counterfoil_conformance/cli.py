@@ -32,7 +32,12 @@ COMMANDS: Final = (
     Command("model", "check the spec exhaustively, or show a defect", f"{_KIT}.model"),
     Command("prove", "confirm the lemmas for all integers", f"{_KIT}.prove", "prove"),
     Command("vectors", "write test sequences as JSON", f"{_KIT}.vectors"),
-    Command("mutants", "which check catches which seeded fault", f"{_KIT}.mutants", "server"),
+    Command(
+        "mutants",
+        "which check catches which seeded fault",
+        "counterfoil_conformance.mutants.command",
+        "server",
+    ),
     Command("judge", "judge a recorded history", f"{_KIT}.judge"),
     Command("replay", "run a recorded failure again", f"{_KIT}.replay"),
     Command("list", "list clauses, checks and defects", f"{_KIT}.listing"),

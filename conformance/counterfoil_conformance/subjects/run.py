@@ -7,6 +7,7 @@ little ends inconclusive (exit 4).
 """
 
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from counterfoil_conformance.errors import Violation
@@ -17,7 +18,7 @@ from counterfoil_conformance.subjects.base import Subject, UnsupportedOp, now_us
 from counterfoil_conformance.subjects.registry import CHECKS, Check, Context
 from counterfoil_spec.clauses import CLAUSES, Level
 
-__all__ = ["CORE", "SCOPE", "run", "run_subject"]
+__all__ = ["CORE", "SCOPE", "run", "run_checks", "run_subject"]
 
 assert checks, "importing the package fills the table of checks"
 
@@ -46,9 +47,16 @@ def run(subject: str, options: RunOptions, publish: Publish) -> None:
 
 def run_subject(subject: Subject, options: RunOptions, publish: Publish) -> None:
     """Check an open subject."""
+    run_checks(CHECKS, subject, options, publish)
+
+
+def run_checks(
+    chosen: Iterable[Check], subject: Subject, options: RunOptions, publish: Publish
+) -> None:
+    """Check an open subject by some of the checks."""
     context = Context(subject, options, publish)
     context.rtt_ms = _round_trip_ms(subject)
-    for check in CHECKS:
+    for check in chosen:
         if options.only and options.only.isdisjoint(check.clauses):
             continue
         _run_check(check, context)

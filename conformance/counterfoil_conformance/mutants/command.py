@@ -1,0 +1,145 @@
+"""`counterfoil mutants`: which layer finds which seeded fault of the shipped ledger.
+
+Every fault is shown to every chosen layer. The matrix lists survivors first, then each fault with
+the layers that found it and how long they took; below it stand the layers with the faults that only
+they find. Exit code 1 if a fault survives, or if a layer reports the ledger as it ships.
+"""
+
+import argparse
+import fnmatch
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from counterfoil_conformance.errors import UsageError
+from counterfoil_conformance.mutants.layers import LAYERS, Found, Layer, look
+from counterfoil_conformance.mutants.ledger import LedgerFault, all_ledger_faults
+from counterfoil_server.ledger import JobLedger
+
+__all__ = ["Row", "add_arguments", "examine", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the layers made of one fault."""
+
+    fault: LedgerFault
+    found: dict[str, Found]
+
+    @property
+    def killers(self) -> tuple[str, ...]:
+        """The layers that reported a clause the fault is bound to."""
+        bound = set(self.fault.clauses)
+        return tuple(name for name, found in self.found.items() if found.clauses & bound)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `mutants`."""
+    names = ", ".join(layer.name for layer in LAYERS)
+    parser.add_argument("--layer", action="append", default=[], help=f"only these: {names}")
+    parser.add_argument("--fault", action="append", default=[], metavar="GLOB", help="only these")
+    parser.add_argument("--list", action="store_true", help="list the faults and end")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the matrix, print it, and return the exit code."""
+    console = Console()
+    layers = _chosen_layers(args.layer)
+    faults = _chosen_faults(args.fault)
+    if args.list:
+        for fault in faults:
+            console.print(f"{fault.name}: {fault.sentence} ({' '.join(fault.clauses)})")
+        return 0
+    accused = _accusations_of_the_shipped(layers)
+    rows: list[Row] = []
+    for fault in faults:
+        with console.status(f"{len(rows)} of {len(faults)} faults done; now: {fault.name}"):
+            rows.append(examine(fault, layers))
+    _print(console, rows, layers, accused)
+    if args.json:
+        args.json.write_text(json.dumps([_as_json(row) for row in rows], indent=2) + "\n")
+    return int(bool(accused) or any(not row.killers for row in rows))
+
+
+def examine(fault: LedgerFault, layers: tuple[Layer, ...]) -> Row:
+    """Show one fault to some layers."""
+    return Row(fault, {layer.name: look(layer, fault.cls, fault.clauses) for layer in layers})
+
+
+def _chosen_layers(names: list[str]) -> tuple[Layer, ...]:
+    known = {layer.name: layer for layer in LAYERS}
+    words = [word for name in names for word in name.split(",")]
+    if unknown := [word for word in words if word not in known]:
+        raise UsageError(f"--layer {unknown[0]!r}: allowed are {', '.join(known)}")
+    return tuple(known[word] for word in words) or LAYERS
+
+
+def _chosen_faults(globs: list[str]) -> list[LedgerFault]:
+    faults = all_ledger_faults()
+    chosen = [f for f in faults.values() if not globs or any(_fits(f, g) for g in globs)]
+    if not chosen:
+        raise UsageError(f"--fault {globs[0]!r}: no such fault; `counterfoil mutants --list`")
+    return sorted(chosen, key=lambda fault: fault.name)
+
+
+def _fits(fault: LedgerFault, glob: str) -> bool:
+    return fnmatch.fnmatch(fault.name, glob)
+
+
+def _accusations_of_the_shipped(layers: tuple[Layer, ...]) -> dict[str, Found]:
+    """What the layers report of the ledger as it ships: nothing, or they are worth nothing."""
+    looked = {layer.name: look(layer, JobLedger, ()) for layer in layers}
+    return {name: found for name, found in looked.items() if found.clauses or found.failed}
+
+
+def _print(
+    console: Console, rows: list[Row], layers: tuple[Layer, ...], accused: dict[str, Found]
+) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("fault", overflow="fold")
+    table.add_column("clauses", overflow="fold")
+    for layer in layers:
+        table.add_column(layer.name, justify="right")
+    for row in sorted(rows, key=lambda row: (bool(row.killers), row.fault.name)):
+        cells = (_cell(row, layer.name) for layer in layers)
+        table.add_row(row.fault.name, " ".join(row.fault.clauses), *cells)
+    console.print(table)
+    for layer in layers:
+        alone = [row.fault.name for row in rows if row.killers == (layer.name,)]
+        killed = sum(layer.name in row.killers for row in rows)
+        told = f"; only it finds {', '.join(alone)}" if alone else ""
+        console.print(f"{layer.name}: finds {killed} of {len(rows)}{told}")
+    for name, found in accused.items():
+        what = found.failed or " ".join(sorted(found.clauses))
+        console.print(f"{name} reports the ledger as it ships: {what}", style="bold red")
+    survivors = [row.fault.name for row in rows if not row.killers]
+    console.print(f"{len(survivors)} survive: {', '.join(survivors) or 'none'}")
+
+
+def _cell(row: Row, layer: str) -> str:
+    found = row.found[layer]
+    if found.failed:
+        return "error"
+    mark = "" if layer in row.killers else "- "
+    return f"{mark}{found.seconds:.1f} s"
+
+
+def _as_json(row: Row) -> dict[str, object]:
+    return {
+        "fault": row.fault.name,
+        "sentence": row.fault.sentence,
+        "clauses": list(row.fault.clauses),
+        "killers": list(row.killers),
+        "layers": {
+            name: {
+                "clauses": sorted(found.clauses),
+                "seconds": round(found.seconds, 3),
+                "failed": found.failed,
+            }
+            for name, found in row.found.items()
+        },
+    }
