@@ -90,7 +90,7 @@ class _Waits:
                 f"a budget of {budget} ms was over after {tell_us(waited)}: the job had not ended",
                 let=(describe(call),),
                 calls=(life.story.submit, call),
-                also=("W3",) if sight.was == 1 else (),
+                also=("W3",) if sight.was == 1 and not _ran_before(life, call) else (),
                 job=life.story.job,
             )
             return
@@ -145,6 +145,14 @@ def _due(life: Life, call: Call, ended: float, gone: float) -> _Due | None:
     if ended < NEVER:
         return _Due(ended, "W2", f"the job had ended by {tell_us(ended)}", proof)
     return None
+
+
+def _ran_before(life: Life, call: Call) -> bool:
+    """Whether a read that returned before the call had seen the job running: no start woke it."""
+    return any(
+        (sight.then or 0) >= 1 and (sight.call.return_us or NEVER) < call.call_us
+        for sight in life.sights
+    )
 
 
 def _ended_apart_from(life: Life, wait: Call) -> float:

@@ -18,6 +18,7 @@ import counterfoil_conformance.wire.checks as checks_package
 from counterfoil_conformance.report.events import HarnessFault, NotRun, Untestable
 from counterfoil_conformance.run import Publish, RunOptions
 from counterfoil_conformance.wire.hearing import hear
+from counterfoil_conformance.wire.no_place import ask_for_no_place
 from counterfoil_conformance.wire.preflight import learn_bound, reach
 from counterfoil_conformance.wire.registry import ALL, CHECKS, Check, Context
 from counterfoil_conformance.wire.schedule import run_checks
@@ -69,6 +70,7 @@ async def _run(target: Target, options: RunOptions, publish: Publish) -> None:
         await reach(session)
         learned = await learn_bound(session)
         session.max_queue = learned.max_queue
+        await ask_for_no_place(session)
         await run_checks(chosen, Context(session, options, publish), publish, session.settle)
     except TargetGone as gone:
         why = f"the target is gone: {gone}"

@@ -135,7 +135,6 @@ class Session:
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
         self.worst_trip_us = 0
         self.is_fresh = False
-        self.firstborn: Job | None = None
         self.odd_order = False
         self.forgotten: set[str] = set()
         self._stuck: set[str] = set()
@@ -593,11 +592,18 @@ class Session:
                 answers=(job.answer,),
             )
 
+    @property
+    def has_stuck(self) -> bool:
+        """Whether several jobs never ended: then no more patience is wasted on others."""
+        return len(self._stuck) >= 2
+
     def patience_s(self) -> float:
         """How long at most a full queue may take to empty, with room to spare."""
         limits, bodies = self.target.limits, self.target.bodies
         one_ms = max(bodies.slow_ms or 0, bodies.late_ms or 0, limits.timeout_ms or 0, 1000)
         depth = min(max(self.max_queue or 1, 1), 64)
+        if self.has_stuck:
+            return 1.0 + one_ms / 1000
         return 5.0 + 2 * one_ms / 1000 * max(1, depth / (limits.workers or 1))
 
     async def fill(self, kind: str = "slow", most: int = 256) -> tuple[list[Job], Answer | None]:
@@ -651,7 +657,6 @@ class Session:
         self.history.clear()
         self.answers.clear()
         self.jobs.clear()
-        self.firstborn = None
 
     async def aclose(self) -> None:
         """Close every connection."""

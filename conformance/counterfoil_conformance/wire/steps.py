@@ -31,6 +31,8 @@ __all__ = [
 def patience_s(ctx: Context, run_ms: int = 0) -> float:
     """How long a single job of that run time may take on an idle target, with ample room."""
     budget_ms = ctx.target.limits.timeout_ms or 0
+    if ctx.session.has_stuck:
+        return 1 + max(run_ms, ctx.target.bodies.slow_ms or 0) / 1000
     return 3 + 2 * max(run_ms, ctx.target.bodies.slow_ms or 0) / 1000 + budget_ms / 1000
 
 
@@ -41,7 +43,7 @@ async def sleep_until_us(at_us: int) -> None:
 
 async def submitted(ctx: Context, kind: str, *, tries_s: float = 5.0) -> Job | None:
     """An admitted job of that kind; a full queue is tried again, as another check may hold it."""
-    deadline_us = now_us() + int(tries_s * 1e6)
+    deadline_us = now_us() + int((0.5 if ctx.session.has_stuck else tries_s) * 1e6)
     while True:
         sent = await ctx.session.submit(kind)
         if sent.job is not None:

@@ -18,6 +18,7 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.census import census
+from counterfoil_conformance.wire.checks.waiting import early_clause
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import ALL, Context, check
@@ -180,7 +181,7 @@ async def _pending_waiters(
         reading = await task
         if reading.answer.ok and reading.state in ("pending", "running"):
             ctx.fail(
-                "W3",
+                early_clause(job, reading),
                 f"a wait of 20000 ms came back with `{reading.state}` after "
                 f"{reading.answer.trip_us // 1000} ms",
                 allowed="the terminal state",

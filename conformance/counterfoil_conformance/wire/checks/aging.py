@@ -15,7 +15,7 @@ from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.steps import ended, is_gone, sleep_until_us, submitted
 
-__all__ = ["ages", "has_time_to_age", "outlives_nobody"]
+__all__ = ["ages", "has_time_to_age"]
 
 
 def has_time_to_age(ctx: Context) -> bool:
@@ -35,13 +35,6 @@ async def ages(ctx: Context, old: Job, slow: Job | None) -> None:
     await _after(ctx, old, ttl_us)
     if slow is not None and slow.ended_us is not None:
         await _after(ctx, slow, ttl_us)
-
-
-async def outlives_nobody(ctx: Context, first: Job) -> None:
-    """The first job of the run: too old now, though fewer jobs have ended than are retained."""
-    ttl_ms = ctx.target.limits.job_ttl_ms
-    if ttl_ms is not None:
-        await _after(ctx, first, ttl_ms * 1000)
 
 
 async def _young(ctx: Context, old: Job, ttl_us: int) -> None:

@@ -18,9 +18,10 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.census import census
-from counterfoil_conformance.wire.checks.aging import ages, has_time_to_age, outlives_nobody
+from counterfoil_conformance.wire.checks.aging import ages, has_time_to_age
 from counterfoil_conformance.wire.checks.blocking import infer_has_the_budget_of_a_job
 from counterfoil_conformance.wire.checks.wait_budgets import wait_budgets_on
+from counterfoil_conformance.wire.checks.waiting import early_clause
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
@@ -61,8 +62,6 @@ async def a_run_that_outlasts_its_budget(ctx: Context) -> None:
     assert timeout_ms is not None
     if timeout_ms == 0:
         return  # T4 has a check of its own
-    if ctx.session.firstborn is not None and has_time_to_age(ctx):
-        await outlives_nobody(ctx, ctx.session.firstborn)
     old = await _some_that_ended(ctx)
     cast = await _set_up(ctx)
     await census(ctx)
@@ -90,14 +89,10 @@ async def a_run_that_outlasts_its_budget(ctx: Context) -> None:
 
 
 async def _some_that_ended(ctx: Context) -> Job | None:
-    """Jobs that ended just before, as many as are retained, some of them failed; the last one.
-
-    Of what was there before the run nothing is left then, and every loss can be told.
-    """
-    kept, last = ctx.target.limits.max_completed or 0, None
-    for number in range(min(max(kept, 1), 8)):
-        failing = number % 3 == 0 and ctx.target.has("bodies.failing")
-        job = await submitted(ctx, "failing" if failing else "quick")
+    """Jobs that ended just before, one of them failed; the last one."""
+    last = None
+    for kind in ("failing", "quick"):
+        job = await submitted(ctx, kind) if ctx.target.has(f"bodies.{kind}") else None
         if job is not None:
             await ended(ctx, job, period_s=0.005)
             last = job
@@ -212,7 +207,7 @@ async def _judge_waits(ctx: Context, cast: Cast, waits: list[asyncio.Task[Readin
             continue
         if reading.state in ("pending", "running"):
             ctx.fail(
-                "W3" if reading.state == "running" else "W4",
+                early_clause(job, reading),
                 f"a wait of 290000 ms came back after {reading.answer.trip_us // 1000} ms "
                 f"with `{reading.state}`",
                 allowed="the terminal state",
@@ -262,6 +257,19 @@ async def _late_ends_change_nothing(ctx: Context, cast: Cast) -> None:
                 answers=(before[job.id].answer, result.answer),
             )
         await _stays_timed_out(ctx, job, before[job.id], due_us[job.id])
+    await _timed_out_jobs_age(ctx, timed_out)
+
+
+async def _timed_out_jobs_age(ctx: Context, timed_out: list[Job]) -> None:
+    """R3 of jobs that timed out, if the end of their time is near."""
+    ttl_ms = ctx.target.limits.job_ttl_ms
+    if ttl_ms is None:
+        return
+    due_us = max(job.ended_us or 0 for job in timed_out) + ttl_ms * 1000 + 40_000
+    if due_us < now_us() + 1_200_000:
+        await sleep_until_us(due_us)
+        await submitted(ctx, "quick")
+        await census(ctx)
 
 
 async def _places_released_once(ctx: Context, live: list[Job]) -> None:

@@ -215,6 +215,8 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
     given = [
         f"ours {ctx.session.nonce()}",
         'say "hi" to C:\\new/folder ' + ctx.session.nonce(),
+        f"  padded {ctx.session.nonce()}  ",
+        f"00{ctx.session.rng.randrange(10**9)}",
         "x" * 120,
         ctx.session.nonce() + "-\u00e9\u4e2d\U0001f600",
     ]

@@ -111,7 +111,7 @@ class _Storm:
 @check("A2 A3 S5 R1 W2 W6 G1 G4", needs=("bodies.quick",), places=ALL, order=80, limit_s=120)
 async def a_storm_of_calls(ctx: Context) -> None:
     """Submits, polls, waits, results, bursts and vanishing clients, all at once."""
-    storm = _Storm(ctx, 12.0 if ctx.is_full else 2.2)
+    storm = _Storm(ctx, 12.0 if ctx.is_full else 1.8)
     clients = [storm.submitter() for _ in range(3)] + [storm.poller() for _ in range(2)]
     clients += [storm.waiter() for _ in range(2)] + [storm.burster(), storm.vanisher()]
     await asyncio.gather(*clients)

@@ -32,6 +32,8 @@ HUGE: Final = (
     10**30 + 7,
     9_007_199_254_740_993,
     4_294_967_295,
+    # More digits than Python turns into a number by default.
+    10**4400,
 )
 JUNK: Final = (
     "abc",
@@ -57,6 +59,7 @@ async def wait_budgets_on(ctx: Context, job: Job, live_ms: int) -> None:
     tasks: list[Awaitable[None]] = [_runs_out(ctx, job, budget) for budget in budgets]
     tasks += [_runs_out(ctx, job, 120, f"%2B{120}"), _runs_out(ctx, job, 120, "0120")]
     tasks += [_is_capped(ctx, job, number) for number in HUGE]
+    tasks += [_zero(ctx, job, -number) for number in (450, 700, 1000) if number < live_ms * 0.7]
     tasks += [_is_not_early(ctx, job, None), _zero(ctx, job, 0), _zero(ctx, job, -1)]
     tasks += [_zero(ctx, job, -(2**31)), _zero(ctx, job, -(10**20))]
     tasks += [_junk(ctx, job, text) for text in JUNK]
@@ -112,23 +115,29 @@ def _came_back_early(reading: Reading, budget_ms: int) -> bool:
     return reading.answer.ok and not reading.terminal and not is_gone(reading) and early
 
 
+def _digits(number: int) -> str:
+    """As text, beyond what `str` allows."""
+    return str(number) if number < 10**4000 else f"1{'0' * 4400}"
+
+
 async def _is_capped(ctx: Context, job: Job, number: int) -> None:
     """W5: beyond the cap it is the cap, never a small number, never an error."""
-    reading = await waited(ctx, job, number)
+    text = _digits(number)
+    reading = await waited(ctx, job, text)
     answer = reading.answer
-    if not answer.ok or is_gone(reading):
+    if not answer.ok or is_gone(reading) or answer.status in (414, 431):
         return
     if _refused(answer) or answer.status >= 500:
         ctx.fail(
             "W5",
-            f"timeout={number} is answered {answer.status}",
+            f"timeout={text:.40} is answered {answer.status}",
             allowed="the cap of 300000 ms",
             answers=(answer,),
         )
     elif _came_back_early(reading, 300_000):
         ctx.fail(
             "W5",
-            f"timeout={number} came back after {answer.trip_us // 1000} ms, the job live",
+            f"timeout={text:.40} came back after {answer.trip_us // 1000} ms, the job live",
             allowed="at the end of the job, or after 300000 ms",
             answers=(answer,),
         )

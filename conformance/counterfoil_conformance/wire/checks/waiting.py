@@ -25,6 +25,12 @@ from counterfoil_conformance.wire.steps import (
 BUDGET_MS = 4000
 
 
+def early_clause(job: Job, reading: Reading) -> str:
+    """W3 if the start of the run may have woken the waiter, else W4."""
+    ran = job.started_us is not None and job.started_us < reading.answer.call_us
+    return "W3" if reading.state == "running" and not ran else "W4"
+
+
 def judge_waiters(ctx: Context, job: Job, readings: list[Reading], clauses: str) -> None:
     """All waits were issued with a budget beyond the end: each must have come back at the end."""
     if job.ended_us is None:
@@ -45,7 +51,7 @@ def judge_waiters(ctx: Context, job: Job, readings: list[Reading], clauses: str)
             )
         elif reading.state in ("pending", "running"):
             ctx.fail(
-                "W3" if reading.state == "running" else "W4",
+                early_clause(job, reading),
                 f"a waiter came back with `{reading.state}` after {answer.trip_us // 1000} ms "
                 f"of a budget of {BUDGET_MS} ms",
                 allowed="the terminal state, or the budget spent",
