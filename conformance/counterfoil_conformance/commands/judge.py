@@ -65,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge the history, report, and return the exit code."""
+    if args.tolerance_ms is not None and not 0 <= args.tolerance_ms < 60_000:
+        raise UsageError(f"--tolerance-ms {args.tolerance_ms}: allowed are 0 to 60000")
     for option, path in (("--json", args.json), ("--minimal", args.minimal)):
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"{option} {path}: its folder does not exist")
@@ -100,7 +102,7 @@ def _setting(args: argparse.Namespace, *, complete: bool) -> Setting:
         exclusive=args.every_call and complete,
         visible=args.every_transition and complete,
         ended_before=0 if args.fresh and args.every_call else None,
-        tolerance_ms=args.tolerance_ms or DEFAULT_TOLERANCE_MS,
+        tolerance_ms=DEFAULT_TOLERANCE_MS if args.tolerance_ms is None else args.tolerance_ms,
     )
 
 

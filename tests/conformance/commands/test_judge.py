@@ -52,6 +52,11 @@ def test_what_is_not_told_is_not_held_against_the_ledger(capsys):
     assert "R9 broken" in out
 
 
+def test_the_tolerance_may_be_nothing(capsys):
+    assert judge(capsys, "lost-wake-up-good")[0] == 0
+    assert judge(capsys, "lost-wake-up-good", "--tolerance-ms", "0")[0] == 1
+
+
 def test_limits_come_from_a_target_file_and_options_win(capsys, tmp_path):
     target = tmp_path / "target.toml"
     target.write_text("[limits]\nmax_queue = 2\n")
@@ -78,7 +83,12 @@ def test_an_empty_history_shows_nothing_and_exits_4(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [["--json", "/nowhere/at/all/x"], ["--target", "/nowhere/at/all.toml"]]
+    "options",
+    [
+        ["--json", "/nowhere/at/all/x"],
+        ["--target", "/nowhere/at/all.toml"],
+        ["--tolerance-ms", "-1"],
+    ],
 )
 def test_bad_options_exit_2(capsys, options):
     assert judge(capsys, "went-back-good", *options)[0] == 2
