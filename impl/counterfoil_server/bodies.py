@@ -6,6 +6,7 @@ reset the connection under a client that is still sending, and it would never re
 """
 
 import asyncio
+import contextlib
 from typing import Any, Final
 
 from sanic import Request
@@ -62,19 +63,23 @@ async def read_body(request: Request, max_bytes: int, timeout_s: float) -> bytes
 
 
 async def send_and_linger(request: Request, response: TooLarge) -> None:
-    """Send the 413, listen on for a while, and have the connection closed."""
-    leave_unread(request)
+    """Send the 413 and the end of our side, and throw away what comes until theirs, or for a while.
+
+    How the body is framed no longer matters: nothing after it will be answered.
+    """
     stream: Any = request.stream
     stream.keep_alive = False
+    stream.request_body = None
     await request.respond(response)
     await response.send(end_stream=True)
-    stream.request_max_size = float("inf")
-    try:
+    transport = stream.protocol.transport
+    if transport.can_write_eof():
+        transport.write_eof()
+    with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_S):
-            while stream.request_body:
-                await stream.read()
-    except Exception:
-        stream.request_body = None
+            while not transport.is_closing():
+                stream.recv_buffer.clear()
+                await stream.protocol.receive_more()
 
 
 def is_json(request: Request) -> bool:

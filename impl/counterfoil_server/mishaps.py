@@ -5,6 +5,7 @@ framework raises for these before any handler of ours runs. Nothing of the reque
 and nothing of the server's inside is shown (E5).
 """
 
+import asyncio
 import logging
 from typing import Final
 
@@ -37,14 +38,14 @@ class Mishaps(ErrorHandler):
         super().__init__()
         self._doorkeeper = doorkeeper
 
-    def default(self, request: Request, exception: Exception) -> HTTPResponse:
+    def default(self, request: Request, exception: BaseException) -> HTTPResponse:
         """The answer; only what nobody foresaw is logged as an error."""
         response = self._answer(request, exception)
         self._doorkeeper.stamp(request, response)
         bodies.leave_unread(request)
         return response
 
-    def _answer(self, request: Request, exception: Exception) -> HTTPResponse:
+    def _answer(self, request: Request, exception: BaseException) -> HTTPResponse:
         if isinstance(exception, MethodNotAllowed):
             return self._strange_method(request)
         if isinstance(exception, NotFound):
@@ -52,6 +53,8 @@ class Mishaps(ErrorHandler):
             return answers.not_found() if known else answers.unauthorized()
         if isinstance(exception, PayloadTooLarge) and request.stream is not None:
             return answers.refusal(431, "the head of the request is too large")
+        if isinstance(exception, asyncio.CancelledError):
+            return answers.refusal(408, "the client went away")  # nobody reads it
         if isinstance(exception, SanicException) and exception.status_code < 500:
             return answers.refusal(
                 exception.status_code, _TEXTS.get(exception.status_code, _REFUSED)

@@ -1,4 +1,6 @@
-"""The framework's connection, with what it lacks: an end to slow heads, and a bound on connections.
+"""The framework's connection, with what it lacks.
+
+That is an end to slow heads, a bound on connections, an answer to a target that cannot be parsed.
 
 The framework restarts its clock with every byte that arrives, so a head sent one byte a minute
 would be waited for without end. Here the clock of a head starts with its first byte.
@@ -6,14 +8,27 @@ would be waited for without end. Here the clock of a head starts with its first 
 
 from typing import Any
 
-from sanic.http import Stage
+from sanic.http import Http, Stage
 from sanic.server.protocols.http_protocol import HttpProtocol
 
 __all__ = ["BoundedProtocol"]
 
 
+class ForgivingHttp(Http):
+    """The framework's HTTP/1.1, with an answer for targets that it cannot parse."""
+
+    __slots__ = ()
+
+    def create_empty_request(self) -> None:
+        """Make the stand-in for a request that could not be made, without what broke it."""
+        self.url = None
+        super().create_empty_request()
+
+
 class BoundedProtocol(HttpProtocol):
     """One connection; `app.config.MAX_CONNECTIONS` of them are held at once."""
+
+    HTTP_CLASS = ForgivingHttp
 
     def connection_made(self, transport: Any) -> None:
         if len(self.connections) >= self.app.config.MAX_CONNECTIONS:

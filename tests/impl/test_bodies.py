@@ -123,6 +123,21 @@ def test_a_body_over_the_limit_is_413_also_for_who_is_still_sending(serve):
     assert received.startswith(b"HTTP/1.1 413") and received.count(b"HTTP/1.1") == 1
 
 
+def test_after_a_413_what_still_comes_is_taken_whatever_it_is(serve):
+    client = serve(max_body=1000)
+    address = (client.address.hostname, client.address.port)
+    with socket.create_connection(address) as connection:
+        connection.settimeout(60)
+        connection.sendall(post("/jobs", b"800\r\n" + b" " * 2048, "transfer-encoding: chunked"))
+        received = connection.recv(65536)
+        assert received.startswith(b"HTTP/1.1 413")
+        for _ in range(20):
+            connection.sendall(b"no chunk at all" * 1000)
+            time.sleep(0.01)
+        while received:
+            received = connection.recv(65536)
+
+
 def test_a_body_of_exactly_the_limit_is_read(serve):
     client = serve(max_body=1000)
     body = b'{"images":["YQ=="]}'
@@ -181,6 +196,9 @@ def test_who_expects_100_is_told_to_go_on(serve):
         (b"GET / HTTP/2.0\r\n\r\n", (b"400",)),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (b"400",)),
         (b"nonsense\r\n\r\n", (b"400",)),
+        (b"GET nonsense HTTP/1.1\r\n\r\n", (b"400",)),
+        (b"GET /jobs/\x7f HTTP/1.1\r\n\r\n", (b"400",)),
+        (b"GET http://[::1/ HTTP/1.1\r\n\r\n", (b"400",)),
         (b"GET /x HTTP/1.1\r\nno colon\r\n\r\n", (b"400",)),
         (b"POST /jobs HTTP/1.1\r\ncontent-length: x\r\n\r\n", (b"400",)),
         (b"POST /jobs HTTP/1.1\r\ncontent-length: -1\r\n\r\n", (b"400",)),
