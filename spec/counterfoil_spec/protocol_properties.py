@@ -9,6 +9,8 @@ recorded, as evicted when the sweep has taken it off the completion order: what 
 release of the place, the publication, the erasure) happens while a mutex keeps every reader away.
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from counterfoil_spec.checker import Always, OnStep, Reduced, refines
@@ -17,9 +19,9 @@ from counterfoil_spec.ledger import Job, Ledger, Limits, State
 from counterfoil_spec.model import FullModel, Key, Scope, key, representative
 from counterfoil_spec.protocol import Cell, Frame, Memory, ProtocolLabel, ProtocolState
 
-__all__ = ["ALWAYS", "EVENTUALLY", "fairness", "may_end", "refinement", "view"]
+__all__ = ["ALWAYS", "EVENTUALLY", "eventually", "fairness", "may_end", "refinement", "view"]
 
-_WAITS: Final = frozenset({"wait", "wait in budget"})
+_WAITS: Final = frozenset({"sleep", "sleep or expire"})
 
 
 def _depth_within_bound(state: ProtocolState) -> bool:
@@ -201,6 +203,14 @@ EVENTUALLY: Final[tuple[Eventually[ProtocolState, ProtocolLabel], ...]] = (
 )
 
 
+def eventually(frames: Iterable[Frame]) -> tuple[Eventually[ProtocolState, ProtocolLabel], ...]:
+    """What must happen eventually among these threads: about waiters, if there is one."""
+    fair = fairness(len(frames := tuple(frames)))
+    if not any(_WAITS & {*frame.program} for frame in frames):
+        return ()
+    return tuple(replace(goal, under=fair) for goal in EVENTUALLY)
+
+
 def may_end(state: ProtocolState) -> bool:
     """Whether nobody stands before a mutex: at the end, or asleep with nothing to wake it yet."""
     return all(frame.over or frame.instruction == "sleep" for frame in state.frames)
@@ -231,7 +241,7 @@ def view(state: ProtocolState) -> Key:
         _as_job(job, cells[job], None) for job in memory.listed if not cells[job].completed
     )
     completed = (*memory.order, *memory.queue)
-    unsettled = sum(cell.completed - cell.released for cell in cells)
+    unsettled = sum(cell.completed and not cell.released for cell in cells)
     return key(
         Ledger(
             _limits(memory),

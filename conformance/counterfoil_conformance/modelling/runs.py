@@ -31,11 +31,12 @@ from counterfoil_spec.model_defects import LEDGER_DEFECTS, d5_model
 from counterfoil_spec.model_footprints import Code, LedgerModel
 from counterfoil_spec.model_scopes import pinned
 from counterfoil_spec.model_tagged import TaggedModel, liveness
+from counterfoil_spec.protocol import ProtocolLabel, ProtocolModel, ProtocolState
 from counterfoil_spec.protocol_programs import CORRECT, SCENARIOS, VARIANTS, model_of
 from counterfoil_spec.protocol_properties import (
     ALWAYS,
     EVENTUALLY,
-    fairness,
+    eventually,
     may_end,
     refinement,
 )
@@ -255,14 +256,21 @@ def _protocol(task: Task) -> Outcome:
         model, always=ALWAYS, step=[refines], may_end=may_end, limit=task.limit, watch=_watch(task)
     )
     traces = dict(found.found)
-    graph = Graph(model, found) if found.complete else None
-    fair = fairness(len(scenario.threads))
-    for goal in EVENTUALLY if graph is not None else ():
-        trace = lasso(graph, dataclasses.replace(goal, under=fair)) if graph else None
-        if trace is not None:
-            traces[goal.name] = trace
+    traces |= _endless(model, found)
     broken = {name: of_protocol(trace) for name, trace in traces.items()}
     return _outcome(task, found, broken=broken, pin=pinned("protocol", task.name, task.form))
+
+
+def _endless(
+    model: ProtocolModel, found: Exploration[ProtocolState, ProtocolLabel]
+) -> dict[str, Trace[ProtocolState, ProtocolLabel]]:
+    """Per property of what must happen eventually a fair way to go on without it."""
+    (initial,) = model.initial()
+    goals = eventually(initial.frames) if found.complete else ()
+    if not goals:
+        return {}
+    graph = Graph(model, found)
+    return {goal.name: trace for goal in goals if (trace := lasso(graph, goal)) is not None}
 
 
 def _defect(task: Task) -> Outcome:
@@ -272,13 +280,7 @@ def _defect(task: Task) -> Outcome:
     model = model_of(scenario, CORRECT[task.form], variant)
     found = explore(model, always=ALWAYS, may_end=may_end, limit=task.limit, watch=_watch(task))
     traces = dict(found.found)
-    if found.complete:
-        graph = Graph(model, found)
-        fair = fairness(len(scenario.threads))
-        for goal in EVENTUALLY:
-            trace = lasso(graph, dataclasses.replace(goal, under=fair))
-            if trace is not None:
-                traces[goal.name] = trace
+    traces |= _endless(model, found)
     related = [n for n in traces if set(clauses_of(n)) & set(variant.breaks)]
     expected = (*variant.refuted_by, *(n for n in related if n not in variant.refuted_by))
     broken = {name: of_protocol(trace) for name, trace in traces.items()}
