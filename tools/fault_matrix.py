@@ -31,6 +31,8 @@ from strangers.faults import FAULTS  # noqa: E402
 from strangers.launch import free_port, running, write_target  # noqa: E402
 from strangers.variations import VARIATIONS, WARNED  # noqa: E402
 
+from counterfoil_conformance.mutants.wire import WIRE_FAULTS, load_faults  # noqa: E402
+
 KEPT: Final = ROOT / ".fault-matrix.jsonl"
 PAGE: Final = ROOT / "docs" / "fault-matrix.md"
 COMMAND: Final = [str(Path(sys.executable).parent / "counterfoil"), "conform"]
@@ -46,6 +48,12 @@ same server with one seeded fault at a time. Under each profile stand the clause
 fault, of those that may.
 """
 
+TITLES: Final = {
+    "variation": "Correct servers",
+    "mutant": "Seeded faults of our own server",
+    "fault": "Seeded faults of the stranger",
+}
+
 Start = Callable[[Path], AbstractContextManager[tuple[str, Path]]]
 
 
@@ -59,7 +67,7 @@ class Case:
     clauses: tuple[str, ...]
     should: bool
     full: bool
-    start: Start
+    start: Start | None
 
     def good(self, outcome: dict[str, Any]) -> bool:
         """Whether the kit said what it must."""
@@ -106,12 +114,19 @@ def cases() -> list[Case]:
         )
         for fault in FAULTS.values()
     ]
-    return variations + faults
+    load_faults()
+    mutants = [
+        Case("mutant", each.name, each.sentence, each.clauses, each.should, each.full, None)
+        for each in WIRE_FAULTS.values()
+    ]
+    return variations + mutants + faults
 
 
 def run_case(case: Case, profile: str, seed: int, own: bool) -> dict[str, Any]:
     """Run the kit once; what it said of each clause, its exit code and how long it took."""
     began = time.monotonic()
+    if case.start is None:
+        return run_mutant(case, profile, seed, own)
     with TemporaryDirectory() as name:
         folder, report = Path(name), Path(name) / "report.json"
         with case.start(folder) as (url, target):
@@ -139,6 +154,24 @@ def run_case(case: Case, profile: str, seed: int, own: bool) -> dict[str, Any]:
     return outcome | {"stderr": noise if code not in (0, 1, 4) or "Traceback" in noise else ""}
 
 
+def run_mutant(case: Case, profile: str, seed: int, own: bool) -> dict[str, Any]:
+    """Run the kit once on our own server with a fault."""
+    began = time.monotonic()
+    words = [sys.executable, "-m", "counterfoil_conformance.mutants.wire", case.name, "--json"]
+    words += ["--profile", profile, "--seed", str(seed)]
+    words += ["--only", ",".join(case.clauses)] if own else []
+    outcome: dict[str, Any] = {"kind": case.kind, "name": case.name, "profile": profile}
+    outcome |= {"seed": seed, "own": own, "exit": -1, "FAIL": {}, "WARN": {}, "stderr": ""}
+    try:
+        ended = subprocess.run(
+            words, capture_output=True, text=True, check=False, timeout=DEADLINE_S[profile]
+        )
+        outcome |= json.loads(ended.stdout) if ended.stdout else {"stderr": ended.stderr[-2000:]}
+    except subprocess.TimeoutExpired:
+        outcome["stderr"] = "the run did not end"
+    return outcome | {"seconds": round(time.monotonic() - began, 1)}
+
+
 def kept(profile: str) -> dict[str, dict[str, Any]]:
     """The latest outcome of each case."""
     if not KEPT.exists():
@@ -150,7 +183,7 @@ def kept(profile: str) -> dict[str, dict[str, Any]]:
 def told(case: Case, outcome: dict[str, Any]) -> str:
     """One line about an outcome."""
     good = case.good(outcome)
-    word = {"fault": ("found", "MISSED"), "variation": ("right", "ACCUSED")}[case.kind][not good]
+    word = (("right", "ACCUSED") if case.kind == "variation" else ("found", "MISSED"))[not good]
     fails = " ".join(outcome["FAIL"]) or "-"
     warns = f" (warned: {' '.join(outcome['WARN'])})" if outcome["WARN"] else ""
     line = f"{word:8}{case.name:34} exit {outcome['exit']:2} {outcome['seconds']:6.1f} s  "
@@ -188,13 +221,20 @@ def write_page() -> None:
 
     lines = [
         INTRODUCTION,
-        f"Faults found: {count('fault', quick)} by `quick`, {count('fault', full)} by `full`.",
+        (
+            f"Faults of the stranger found: {count('fault', quick)} by `quick`, "
+            f"{count('fault', full)} by `full`."
+        ),
+        (
+            f"Faults of our own server found: {count('mutant', quick)} by `quick`, "
+            f"{count('mutant', full)} by `full`."
+        ),
         (
             "Variations not accused: "
             f"{count('variation', quick)} by `quick`, {count('variation', full)} by `full`."
         ),
     ]
-    for kind, title in (("variation", "Correct servers"), ("fault", "Seeded faults")):
+    for kind, title in TITLES.items():
         lines += [
             "",
             f"## {title}",
@@ -230,7 +270,7 @@ def main() -> int:
     parser.add_argument("--profile", choices=("quick", "full"), default="quick")
     parser.add_argument("--jobs", type=int, default=3, help="runs side by side")
     parser.add_argument("--only", nargs="*", help="names or patterns")
-    parser.add_argument("--kind", choices=("fault", "variation"))
+    parser.add_argument("--kind", choices=("fault", "mutant", "variation"))
     parser.add_argument("--sample", type=int, help="that many, by chance")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--missed", action="store_true", help="those that were not as they must be")
