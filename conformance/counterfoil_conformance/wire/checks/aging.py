@@ -69,6 +69,9 @@ async def _after(ctx: Context, old: Job, ttl_us: int) -> None:
     if old.ended_us is None or old.gone_us is not None:
         return
     due_us = old.ended_us + ttl_us + 20_000
+    # A read must not make it younger.
+    await sleep_until_us(due_us - ttl_us // 4)
+    await ctx.session.status(old)
     await sleep_until_us(due_us)
     deadline_us = now_us() + 8_000_000
     while not any(job.call_us > due_us for job in ctx.session.jobs.values()):
@@ -118,3 +121,46 @@ async def a_job_is_retained_for_its_time_and_no_longer(ctx: Context) -> None:
     await ages(ctx, old, slow)
     if task is not None:
         await task
+
+
+@check(
+    "R3 R7 R9",
+    needs=("bodies.quick", "bodies.slow", "limits.job_ttl_ms"),
+    places=ALL,
+    order=66,
+    limit_s=400,
+)
+async def whatever_has_ended_grows_old(ctx: Context) -> None:
+    """In a quiet time, so that eviction by count does not hide that by age.
+
+    Jobs that ended in every way are read once more, and outlive their time by no more than the next
+    submit. That one leaves nothing behind: what ends now is among the few, and has to stay (R9).
+    """
+    ttl_ms = ctx.target.limits.job_ttl_ms
+    if ttl_ms is None or ttl_ms > (120_000 if ctx.is_full else 2_500):
+        return
+    await ctx.session.settle()
+    for _ in range(3 if ctx.is_full else 1):
+        jobs = await _ended_in_every_way(ctx)
+        if not jobs:
+            return
+        await asyncio.gather(*(_after(ctx, job, ttl_ms * 1000) for job in jobs))
+        if (ctx.target.limits.max_completed or 0) < 4:
+            continue
+        fresh = await _ended_in_every_way(ctx, long=False)
+        if await ctx.session.submit("slow"):
+            await asyncio.gather(*(ctx.session.status(job) for job in fresh))
+
+
+async def _ended_in_every_way(ctx: Context, *, long: bool = True) -> list[Job]:
+    """Jobs that have ended: done, failed, and (where there is time) by their budget."""
+    kinds = ["failing", "quick"]
+    timeout_ms = ctx.target.limits.timeout_ms
+    if long and ctx.is_full and timeout_ms and timeout_ms <= 120_000:
+        kinds.append("late")
+    jobs = []
+    for kind in kinds:
+        job = await submitted(ctx, kind) if ctx.target.has(f"bodies.{kind}") else None
+        if job is not None and await ended(ctx, job) not in ("", "gone"):
+            jobs.append(job)
+    return jobs

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.census import census
 from counterfoil_conformance.wire.checks.counting import Tally
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import retry_after_fault
@@ -97,7 +98,7 @@ class _Full:
 
 
 @check(
-    "H1 H2 H4 H8 H11 H12 H13 A7 K1 E8 M1",
+    "H1 H2 H4 H8 H11 H12 H13 A7 K1 E8 M1 R9",
     needs=("bodies.slow", "bodies.slow_ms"),
     places=ALL,
     order=61,
@@ -146,6 +147,10 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     in_flight = blocking is not None and not blocking.done()
     watching = asyncio.create_task(full.watch())
     _judge_latency(ctx, full, quick_us)
+    if full.refused or len(full.jobs) >= bound:
+        # Neither live jobs nor a refusal are a reason to evict who is retained (R9).
+        await ctx.session.submit("slow")
+        await census(ctx)
     await full.until_one_runs()
     quick = None
     if infer and ctx.target.has("bodies.quick"):
