@@ -159,7 +159,7 @@ def _judge_refused(story: Story, bench: Bench) -> None:
         return
     for call in story.attempts:
         refused = (call.reply or {}).get("accepted") is False and "fence" not in call.args
-        if not refused or not _surely_before(story.submit, call):
+        if not refused or not _surely_issued(story, call):
             continue
         rivals = [other for other in story.attempts if _may_have_won(other, call)]
         if call.op != "start" and not any(rival.op in _ENDS for rival in rivals):
@@ -168,6 +168,12 @@ def _judge_refused(story: Story, bench: Bench) -> None:
             _accuse_refusal(story, call, "S2", bench)
         else:
             bench.witness("S3" if call.op == "start" else "S4")
+
+
+def _surely_issued(story: Story, call: Call) -> bool:
+    """Whether the id was known to the ledger before the call began."""
+    proofs = [sight.call for sight in story.sights if sight.found]
+    return any(_surely_before(proof, call) for proof in (*story.submits, *proofs))
 
 
 def _may_have_won(rival: Call, refused: Call) -> bool:
