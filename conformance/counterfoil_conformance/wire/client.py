@@ -28,6 +28,8 @@ MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEAD_BYTES: Final = 256 * 1024
 CONNECT_TIMEOUT_S: Final = 5.0
 ANSWER_TIMEOUT_S: Final = 10.0
+HUNG_TIMEOUT_S: Final = 1.5
+HUNG_OFTEN: Final = 5
 IDLE_FOR_POST_US: Final = 400_000
 IDLE_FOR_READ_US: Final = 2_000_000
 POOL_SIZE: Final = 32
@@ -274,6 +276,7 @@ class Client:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.gone = False
+        self.hung = 0
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
         self._ssl = _ssl_context(target)
@@ -324,7 +327,24 @@ class Client:
         self, request: Request, *, conn: Connection | None = None, timeout_s: float | None = None
     ) -> Answer:
         """Send a request and read its answer."""
-        limit_s = ANSWER_TIMEOUT_S if timeout_s is None else timeout_s
+        limit_s = self.patience_s(ANSWER_TIMEOUT_S) if timeout_s is None else timeout_s
+        answer = await self._send(request, conn, limit_s)
+        if timeout_s is None:
+            self.note(answer)
+        return answer
+
+    def patience_s(self, usual_s: float) -> float:
+        """How long to listen for an answer that is due at once.
+
+        Who has hung a few times will be told of it; the run need not hang with him each time.
+        """
+        return usual_s if self.hung < HUNG_OFTEN else min(usual_s, HUNG_TIMEOUT_S)
+
+    def note(self, answer: Answer) -> None:
+        """Remember that an answer which was due at once did not come."""
+        self.hung += answer.trouble == "timeout"
+
+    async def _send(self, request: Request, conn: Connection | None, limit_s: float) -> Answer:
         if conn is not None:
             return await conn.read_answer(request, conn.write(encode(request)), limit_s)
         pooled = self._take(request.method)

@@ -54,13 +54,24 @@ async def reach(session: Session) -> None:
     left_s = max((deadline_us - now_us()) / 1e6, 0.5)
     answer = await session.client.send(request, conn=conn, timeout_s=left_s)
     conn.close()
-    if answer.trouble in ("timeout", "garbage", "closed", "reset", "truncated", "too big"):
+    if not answer.ok and not await _answers_something(session):
         raise HarnessError(f"{base} gives no HTTP answer: {answer.say()}")
+    session.look_at(answer)
     if answer.status == 401 and await _refuses_everything(session):
         told = "refuses the token of the target file" if session.target.token else "wants a token"
         raise HarnessError(f"{base} {told} (401)")
     for _ in range(8):  # the first round trips, for every timing verdict to come
         await session.status(PROBE_ID)
+
+
+async def _answers_something(session: Session) -> bool:
+    """Whether it is one route that gives no answer (E5), and not the whole server."""
+    for method, path in (("POST", "/jobs"), ("GET", "/cf-nowhere")):
+        where = f"{session.target.prefix}{path}"
+        request = session.client.request(method, where, body=b"{}" if method == "POST" else None)
+        if (await session.client.send(request, timeout_s=2.0)).ok:
+            return True
+    return False
 
 
 async def _refuses_everything(session: Session) -> bool:

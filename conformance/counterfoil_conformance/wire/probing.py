@@ -33,6 +33,7 @@ __all__ = [
     "judge_bad",
     "judge_elapsed",
     "next_answer",
+    "patience_s",
     "post_bad",
     "quick_body",
     "routes",
@@ -168,6 +169,11 @@ def _points_at(ctx: Context, row: BadBody, answer: Answer) -> bool:
     return any(isinstance(p, str) and p.removeprefix("#") in row.pointers for p in found)
 
 
+def patience_s(ctx: Context, usual_s: float = 10.0) -> float:
+    """How long to listen for an answer that is due at once."""
+    return ctx.session.client.patience_s(usual_s + ctx.tolerance_s)
+
+
 async def next_answer(ctx: Context, conn: Connection) -> Aftermath:
     """Ask for an unknown id of our own on a connection that was used before."""
     if not conn.alive and not conn.leftover:
@@ -177,7 +183,8 @@ async def next_answer(ctx: Context, conn: Connection) -> Aftermath:
     request = ctx.session.client.request("GET", path)
     call_us = now_us()
     await push(conn, encode(request))
-    answer = await conn.read_answer(request, call_us, 5.0 + ctx.tolerance_s)
+    answer = await conn.read_answer(request, call_us, patience_s(ctx, 5.0))
+    ctx.session.client.note(answer)
     if answer.trouble in ("closed", "reset"):
         return Aftermath(After.CLOSED, answer)
     if answer.trouble == "timeout":

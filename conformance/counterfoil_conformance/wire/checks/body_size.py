@@ -14,7 +14,13 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.client import Connection
-from counterfoil_conformance.wire.probing import after_refusal, post_bad, quick_body, routes
+from counterfoil_conformance.wire.probing import (
+    after_refusal,
+    patience_s,
+    post_bad,
+    quick_body,
+    routes,
+)
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.stubborn import Stubborn, chunked, open_stubborn, send_in_pieces
 
@@ -129,7 +135,11 @@ async def _send(
         "POST", ctx.target.prefix + route, body=body, headers=headers
     )
     answer, _ = await send_in_pieces(
-        conn, request, pieces, pause_s=0.002, timeout_s=10 + ctx.tolerance_s
+        conn,
+        request,
+        pieces,
+        pause_s=0.002,
+        timeout_s=patience_s(ctx),
     )
     ctx.session.look_at(answer, may_fail=True, may_5xx=route == "/infer")
     if route == "/jobs" and answer.status == 202:
@@ -157,7 +167,12 @@ async def _expecting(ctx: Context, route: str, size: int) -> None:
             "POST", ctx.target.prefix + route, body=body, headers=headers
         )
         answer, _ = await send_in_pieces(
-            conn, request, pieces(), pause_s=0.3, timeout_s=10 + ctx.tolerance_s, stop_early=True
+            conn,
+            request,
+            pieces(),
+            pause_s=0.3,
+            timeout_s=patience_s(ctx),
+            stop_early=True,
         )
         ctx.session.look_at(answer, may_fail=True, may_5xx=route == "/infer")
         _judge(ctx, route, "asking with Expect: 100-continue", answer)
@@ -195,7 +210,11 @@ async def _slowly(ctx: Context, conn: Connection, size: int, framing: str) -> No
     path = f"{ctx.target.prefix}/jobs"
     request = ctx.session.client.request("POST", path, body=body, headers=headers)
     answer, _ = await send_in_pieces(
-        conn, request, pieces, pause_s=0.08, timeout_s=15 + ctx.tolerance_s
+        conn,
+        request,
+        pieces,
+        pause_s=0.08,
+        timeout_s=patience_s(ctx),
     )
     ctx.session.look_at(answer, may_fail=True)
     if answer.status == 202:

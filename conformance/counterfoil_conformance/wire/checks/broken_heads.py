@@ -11,7 +11,7 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer, Request
 from counterfoil_conformance.wire.client import Connection
-from counterfoil_conformance.wire.probing import all_of
+from counterfoil_conformance.wire.probing import all_of, routes
 from counterfoil_conformance.wire.reading import surface_faults
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 
@@ -141,3 +141,16 @@ async def _first(conn: Connection, request: Request, at: int, patience_s: float)
     if not conn.answer_ready:
         conn.half_close()
     return await conn.read_answer(request, at, patience_s + 12.0)
+
+
+@check("E5 E1", even=(DISABLED,))
+async def a_post_without_a_length_has_no_body(ctx: Context) -> None:
+    """No `Content-Length` and no chunks mean no body (HTTP): it is refused, and not waited for."""
+    for route in await routes(ctx):
+        answer = await ctx.session.send(
+            "POST", route, body=b"", headers={"Content-Length": ""}, timeout_s=8 + ctx.tolerance_s
+        )
+        if answer.ok:
+            said = f"POST {route} without a length: {answer.status}"
+            fine = answer.status in (400, 411, 415, 422, 429)
+            ctx.expect(fine, "E1", said, allowed="400 (or 411, 415)", answers=(answer,))

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from counterfoil_conformance.wire.client import DEFAULT, _Default
-from counterfoil_conformance.wire.probing import after_refusal, all_of, has_infer
+from counterfoil_conformance.wire.probing import after_refusal, all_of, has_infer, patience_s
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.stubborn import chunked, open_stubborn, send_in_pieces
 
@@ -109,7 +109,11 @@ async def _provoke(ctx: Context, row: Provocation, how: str) -> None:
         request = ctx.session.client.request(row.method, path, headers=headers, token=row.token)
         pause_s = _HEAD_WAIT_S if how in ("head first", "expect") else 0.0
         answer, _ = await send_in_pieces(
-            conn, request, pieces, pause_s=pause_s, timeout_s=8 + ctx.tolerance_s
+            conn,
+            request,
+            pieces,
+            pause_s=pause_s,
+            timeout_s=patience_s(ctx),
         )
         ctx.session.look_at(
             answer, may_5xx=row.path == "/infer", json_route=row.method != "OPTIONS"

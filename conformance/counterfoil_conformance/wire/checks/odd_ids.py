@@ -32,6 +32,11 @@ ODD_IDS: Final = (
     "%2e%2e%2f%2e%2e%2fetc%2fpasswd",
     "..%5c..%5cwindows",
     "%252e%252e%252f",
+    "%2e%2e%2fhealthz",
+    "..%2fhealthz",
+    "..%2fmetrics",
+    "x%2f..%2f..%2fhealthz",
+    "%2e%2e%2fjobs%2fx",
     "%2Fjobs",
     "%F0%9F%98%80",
     "job_%F0%9F%98%80",
@@ -72,6 +77,21 @@ RAW_IDS: Final = ("%", "%zz", "%f", "job_\U0001f600", "caf\u00e9", "\x7f", "<x>"
 # Paths that some servers resolve before they look for a route.
 TRAVERSALS: Final = ("..", "../..", "../../etc/passwd", ".", "x/../y", "%2e%2e/%2e%2e/jobs")
 ALLOWED: Final = (404, 400, 414, 431)
+# Queries that hardly are any; what is wrong with a query may also be 422 (W10).
+QUERIES: Final = (
+    "?x=%",
+    "?%zz",
+    "?timeout=%",
+    "?timeout=%ff",
+    "?timeout=%00",
+    "?timeout=%F0%9F%98%80",
+    "?timeout=%0d%0aX-Injected:%20yes",
+    "?timeout=1&timeout=2",
+    "?timeout[]=5",
+    "?" + "a=1&" * 500,
+    "?&&=&",
+    "?",
+)
 
 
 @check("E4 E5 E9", even=(DISABLED,))
@@ -85,6 +105,23 @@ async def odd_ids_are_unknown(ctx: Context) -> None:
         _judge(ctx, answer)
 
     await all_of(rows, probe)
+
+
+@check("E4 E5 E7", even=(DISABLED,))
+async def odd_queries_do_no_harm(ctx: Context) -> None:
+    """A query of any spelling on an unknown id leaves it unknown (or is refused)."""
+
+    async def probe(row: tuple[str, str]) -> None:
+        where = f"/jobs/cf-{ctx.session.nonce()}{row[0]}{row[1]}"
+        _judge(ctx, await ctx.session.send("GET", where), also=(422,))
+
+    await all_of([(a, q) for a in ("", "/wait", "/result") for q in QUERIES], probe)
+    injected = {"X-Request-ID": "a%0d%0aX-Injected:%20yes"}
+    for method, path in (("GET", "/jobs/cf-unknown"), ("GET", "/cf-nowhere"), ("PUT", "/jobs")):
+        answer = await ctx.session.send(method, path, headers=injected)
+        fault = raw_in_head(answer, "E7") if answer.ok else None
+        if fault is not None and "client's making" in fault.why:
+            ctx.session.report((fault,), answer)
 
 
 @check("E4 E5", even=(DISABLED,))
@@ -115,14 +152,14 @@ async def unreadable_paths_do_no_harm(ctx: Context) -> None:
     )
 
 
-def _judge(ctx: Context, answer: Answer) -> None:
+def _judge(ctx: Context, answer: Answer, also: tuple[int, ...] = ()) -> None:
     if not answer.ok:
         return
     shown = answer.request.path if len(answer.request.path) < 100 else "10 000 characters"
     fault = raw_in_head(answer, "E4")
     if fault is not None:
         ctx.fail("E4", f"{shown}: {fault.why}", allowed=fault.allowed, answers=(answer,))
-    elif answer.status in ALLOWED:
+    elif answer.status in (*ALLOWED, *also):
         ctx.ok("E4")
     else:
         said = f"GET {shown}: {answer.status}"

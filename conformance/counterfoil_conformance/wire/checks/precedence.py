@@ -4,7 +4,7 @@ A request that is wrong twice is answered for the first of the two. (401 before 
 with the keys, a full queue before the body with the full queue.)
 """
 
-from counterfoil_conformance.wire.probing import all_of
+from counterfoil_conformance.wire.probing import all_of, patience_s
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.stubborn import open_stubborn, send_in_pieces
 
@@ -58,7 +58,7 @@ async def large_bodies_to_nowhere_are_refused_for_the_place(ctx: Context) -> Non
             return
         body = b"{}" + b" " * (limit + 1024)
         request = ctx.session.client.request(method, ctx.target.prefix + path, body=body)
-        answer, _ = await send_in_pieces(conn, request, (body,), timeout_s=10 + ctx.tolerance_s)
+        answer, _ = await send_in_pieces(conn, request, (body,), timeout_s=patience_s(ctx))
         conn.close()
         ctx.session.look_at(answer, may_fail=True)
         said = f"{method} {path} with a body over the limit: {answer.status}"
