@@ -31,6 +31,7 @@ body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
 h1 {{ font-size: 1.4rem; }} h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
 table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; }}
+tr > th:first-child {{ width: 20rem; }}
 td.n, th.n {{ text-align: right; font-variant-numeric: tabular-nums; }}
 code {{ font-family: ui-monospace, monospace; }}
 .good {{ color: #187a3c; }} .bad {{ color: #b3261e; }}
@@ -66,14 +67,20 @@ def render(core: Core, violations: Sequence[Violation]) -> bytes:
         ("claims of external runners", len(core.leases)),
         ("calls to /infer", core.runner.calls),
     ]
-    names = [name for name in settings.__dataclass_fields__ if name.startswith("async_")]
+    limits = [
+        ("async_enabled", "true" if settings.async_enabled else "false"),
+        ("async_timeout", f"{settings.async_timeout} ms"),
+        ("async_max_queue", settings.async_max_queue),
+        ("async_job_ttl", f"{settings.async_job_ttl} ms"),
+        ("async_max_completed", settings.async_max_completed),
+    ]
     return _PAGE.format(
         state="ready" if ready else "not ready",
         tone="good" if ready else "bad",
         verdict=_verdict(violations),
         verdict_tone="bad" if violations else "good",
         now=_rows(now),
-        limits=_rows((name, getattr(settings, name)) for name in names),
+        limits=_rows(limits),
         jobs="".join(
             _job_row(job, core.clock()) for job in reversed(core.ledger.jobs()[-_RECENT:])
         ),

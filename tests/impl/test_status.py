@@ -1,6 +1,11 @@
 """What an operator sees: the page, the live invariants, and what is never shown."""
 
 import html.parser
+import os
+import shutil
+import subprocess
+
+import pytest
 
 from counterfoil_server.audit import audit
 from counterfoil_server.ledger import JobLedger, Limits, State
@@ -42,6 +47,26 @@ def test_the_page_shows_jobs_and_limits_and_no_payload(serve):
     assert "0 of 7" in page.ids["now"]
     assert page.scripts == 0 and page.outside == []
     assert "secret" not in text
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_a_real_browser_shows_it_and_complains_of_nothing(serve, tmp_path):
+    client = serve()
+    job_id = client.admitted("x")
+    client.ended(job_id)
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    done = subprocess.run(
+        ["chromium", *options, "--dump-dom", f"{client.server.url}/status"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    page = Page(done.stdout)
+    assert page.ids["verdict"] == "All live invariants hold."
+    assert job_id in page.ids["jobs"]
+    assert "CONSOLE" not in done.stderr, "as it would say of a blocked style"
 
 
 def test_the_page_is_behind_the_token(serve):
