@@ -18,6 +18,7 @@ from typing import Any, Final
 from counterfoil_conformance.errors import HarnessError, Violation
 from counterfoil_conformance.oracle.history import Call
 from counterfoil_conformance.oracle.judge import Judgement, Setting, judge
+from counterfoil_conformance.oracle.sequential import Rejection, Sequential
 from counterfoil_conformance.subjects.base import (
     ANSWER_TIMEOUT_S,
     Answer,
@@ -30,13 +31,25 @@ from counterfoil_conformance.subjects.base import (
 )
 from counterfoil_spec.ledger import Limits
 
-__all__ = ["KIT_CLOCK", "Books", "Posted", "check_shape"]
+__all__ = ["CLAUSE_OF", "KIT_CLOCK", "NEVER_MS", "Books", "Posted", "Rejected", "check_shape"]
 
 Json = dict[str, Any]
 
 KIT_CLOCK: Final = "kit"
+# A TTL that no run outlives.
+NEVER_MS: Final = 3_600_000
 # A ledger whose clock does not move never sees a job grow old.
-_NEVER_MS: Final = 1e12
+_FROZEN_MS: Final = 1e12
+
+
+class Rejected(Violation):
+    """An answer that no ledger of the law can have given."""
+
+    def __init__(self, rejection: Rejection, actual: Json) -> None:
+        super().__init__(rejection.clause, rejection.why)
+        self.also = rejection.also
+        self.allowed = " or ".join(rejection.allowed)
+        self.actual = actual
 
 
 @dataclass(slots=True)
@@ -84,8 +97,14 @@ class Books:
     calls: list[Call] = field(default_factory=list)
     messages: list[Json] = field(default_factory=list)
     advanced: bool = False
+    sequential_wanted: bool = True
+    sequential: Sequential | None = None
 
     def __post_init__(self) -> None:
+        if not self.sequential_wanted:
+            pass
+        elif self.subject.can("clock") or self.limits.job_ttl_ms >= NEVER_MS:
+            self.sequential = Sequential(self.limits)
         self.messages.append({"op": "configure", **configure_args(self.limits)})
         self.subject.configure(self.limits)
 
@@ -140,6 +159,8 @@ class Books:
         self.advanced = True
         self.messages.append({"op": "advance", "ms": ms})
         self.subject.call("advance", ms=ms)
+        if self.sequential is not None:
+            self.sequential.observe("advance", {"ms": ms}, {})
 
     def pause(self, seconds: float) -> None:
         """Let real time pass."""
@@ -169,6 +190,8 @@ class Books:
     def post(self, lane: int | None, op: str, **args: Any) -> Posted:
         """Send one operation, to a lane if one is given, and do not wait for the answer."""
         message = {"op": op, **args} if lane is None else {"op": op, "lane": lane, **args}
+        if lane is not None:
+            self.sequential = None  # from here on calls overlap
         self.messages.append(message)
         call_us = now_us()
         ticket = self.subject.send(op, lane=lane, **args)
@@ -191,6 +214,11 @@ class Books:
         self.calls.append(
             Call(client, op, message.get("job"), call_us, returned, KIT_CLOCK, args, reply)
         )
+        if self.sequential is not None:
+            asked = {k: v for k, v in message.items() if k not in ("op", "lane")}
+            rejection = self.sequential.observe(op, asked, reply)
+            if rejection is not None:
+                raise Rejected(rejection, reply or {})
 
     def judged(self, tolerance_ms: float) -> Judgement:
         """What the judge of histories says of all calls so far."""
@@ -200,7 +228,7 @@ class Books:
         """What the judge may take for granted."""
         ttl_ms: float | None = self.limits.job_ttl_ms
         if self.subject.can("clock"):
-            ttl_ms = None if self.advanced else _NEVER_MS
+            ttl_ms = None if self.advanced else _FROZEN_MS
         return replace(Setting.of_ledger(self.limits, tolerance_ms), job_ttl_ms=ttl_ms)
 
     def repro(self) -> str:
@@ -209,11 +237,11 @@ class Books:
 
     def _blame_error(self, op: str, error: UnsupportedOp) -> None:
         if op in self.works:
-            raise Violation(_CLAUSE_OF[op], f"the ledger failed in {op}: {error}") from error
+            raise Violation(CLAUSE_OF[op], f"the ledger failed in {op}: {error}") from error
 
 
 # What an operation that fails outright, having worked before, breaks first of all.
-_CLAUSE_OF: Final = {
+CLAUSE_OF: Final = {
     "submit": "A3",
     "start": "S2",
     "finish": "S3",

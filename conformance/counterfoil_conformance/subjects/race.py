@@ -15,6 +15,7 @@ own, and the lists are merged after the threads have ended.
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -24,22 +25,28 @@ from counterfoil_conformance.subjects.stress import stress
 
 __all__ = ["CONCURRENT_OPS", "race"]
 
-_HANG_S: Final = 20.0
+_HANG_S: Final = 12.0
 
 
 def race(host: Host, message: Mapping[str, Any]) -> Json:
-    """Run `threads` against each other `repeat` times; the distinct histories."""
+    """Run `threads` against each other `repeat` times; the distinct histories.
+
+    Where threads are stuck the last history shows in what, and `hung` is true.
+    """
     scenario = _Scenario(message.get("setup"), message["threads"], message.get("after", []))
     kept: dict[str, Json] = {}
     crew = _Crew(len(scenario.threads))
-    try:
-        with eager_switching():
-            for turn in range(int(message.get("repeat", 1))):
-                calls = scenario.play(host, crew, turn)
-                _keep(kept, calls, int(message.get("limit", 200)))
-    finally:
-        crew.dismiss()
-    return {"histories": list(kept.values())}
+    hung = False
+    until = time.monotonic() + float(message.get("ms", 600_000)) / 1000
+    with eager_switching():
+        for turn in range(int(message.get("repeat", 1))):
+            calls, hung = scenario.play(host, crew, turn)
+            _keep(kept, calls, int(message.get("limit", 200)))
+            if hung or time.monotonic() > until:
+                break
+    crew.dismiss()
+    reply = {"histories": list(kept.values())}
+    return {"hung": True, **reply} if hung else reply
 
 
 class _Scenario(NamedTuple):
@@ -49,30 +56,38 @@ class _Scenario(NamedTuple):
     threads: list[list[Json]]
     after: list[Json]
 
-    def play(self, host: Host, crew: "_Crew", turn: int) -> list[Json]:
-        """One repetition: its calls."""
+    def play(self, host: Host, crew: "_Crew", turn: int) -> tuple[list[Json], bool]:
+        """One repetition: its calls, and whether its threads are stuck."""
         if self.setup is not None:
             host.configure(host.limits)
         names: dict[str, str | None] = {}
-        calls = _run_ops(host, self.setup or [], "setup", names)
+        calls: list[Json] = []
+        _run_ops(host, self.setup or [], "setup", names, calls)
         lists: list[list[Json]] = [[] for _ in self.threads]
 
         def part(index: int) -> Callable[[], None]:
             def work() -> None:
                 for _ in range((turn * (index + 3)) % 7 * 10):
                     pass  # let the threads overlap differently each time
-                lists[index] = _run_ops(host, self.threads[index], f"thread-{index}", names)
+                _run_ops(host, self.threads[index], f"thread-{index}", names, lists[index])
 
             return work
 
-        crew.perform([part(index) for index in range(len(self.threads))])
+        ended = crew.perform([part(index) for index in range(len(self.threads))])
         calls += [call for of_thread in lists for call in of_thread]
-        return calls + _run_ops(host, self.after, "after", names)
+        if ended:
+            _run_ops(host, self.after, "after", names, calls)
+        return calls, not ended
 
 
-def _run_ops(host: Host, ops: list[Json], client: str, names: dict[str, str | None]) -> list[Json]:
+def _run_ops(
+    host: Host,
+    ops: list[Json],
+    client: str,
+    names: dict[str, str | None],
+    into: list[Json],
+) -> None:
     """Perform operations in turn; `"job": "$x"` is the job of the submit that said `"as": "x"`."""
-    calls = []
     for op in ops:
         message, job = op, op.get("job")
         if isinstance(job, str) and job.startswith("$"):
@@ -80,11 +95,9 @@ def _run_ops(host: Host, ops: list[Json], client: str, names: dict[str, str | No
             if job is None:
                 continue
             message = {**op, "job": job}
-        call = record(host, client, message)
+        reply = record(host, client, message, into)
         if "as" in op:
-            names[op["as"]] = call["reply"].get("job")
-        calls.append(call)
-    return calls
+            names[op["as"]] = reply.get("job")
 
 
 def _keep(kept: dict[str, Json], calls: list[Json], limit: int) -> None:
@@ -100,11 +113,11 @@ def _pattern(calls: list[Json]) -> str:
     """What makes two histories the same: the replies, and the order of calls and returns."""
     names: dict[str, str] = {}
     for call in calls:
-        for job in (call.get("job"), call["reply"].get("job")):
+        for job in (call.get("job"), (call["reply"] or {}).get("job")):
             if job is not None:
                 names.setdefault(job, f"#{len(names)}")
     ends = [(call["call"], 0, i) for i, call in enumerate(calls)]
-    ends += [(call["return"], 1, i) for i, call in enumerate(calls)]
+    ends += [(call["return"] or 0, 1, i) for i, call in enumerate(calls)]
     order = [(kind, i) for _, kind, i in sorted(ends)]
     said = [(names.get(call.get("job", ""), ""), call["reply"]) for call in calls]
     text = json.dumps([said, order], sort_keys=True)
@@ -124,17 +137,22 @@ class _Crew:
         for index in range(size):
             threading.Thread(target=self._serve, args=(index,), daemon=True).start()
 
-    def perform(self, parts: list[Callable[[], None]]) -> None:
-        """All parts at once, each on its thread; return when all have ended."""
+    def perform(self, parts: list[Callable[[], None]]) -> bool:
+        """All parts at once, each on its thread; whether all have ended in time."""
         self._parts = parts
-        self._begin.wait(_HANG_S)
-        self._end.wait(_HANG_S)
+        try:
+            self._begin.wait(_HANG_S)
+            self._end.wait(_HANG_S)
+        except threading.BrokenBarrierError:
+            return False
+        return True
 
     def dismiss(self) -> None:
         """Send the threads home."""
         self._dismissed = True
+        self._end.abort()
         try:
-            self._begin.wait(1.0)
+            self._begin.wait(0.5)
         except threading.BrokenBarrierError:
             pass
 

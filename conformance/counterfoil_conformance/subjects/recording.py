@@ -14,26 +14,32 @@ _SWITCH_S: Final = 1e-6
 _NOT_ARGS: Final = frozenset({"op", "job", "as", "lane"})
 
 
-def record(host: Host, client: str, message: Mapping[str, Any]) -> Json:
-    """Perform one operation and write it down as a line of a history."""
+def record(host: Host, client: str, message: Mapping[str, Any], into: list[Json]) -> Json:
+    """Perform one operation and write it down as a line of a history; the reply.
+
+    The line is there before the call is made: one that never comes back shows as such.
+    """
+    line: Json = {
+        "client": client,
+        "op": message["op"],
+        "args": {k: v for k, v in message.items() if k not in _NOT_ARGS},
+        "clock_id": "driver",
+        "return": None,
+        "reply": None,
+    }
+    if "job" in message:
+        line["job"] = message["job"]
+    into.append(line)
     called = time.perf_counter_ns()
+    line["call"] = called / 1000
     try:
         reply = host.perform(message)
     except Exception as error:
         reply = {"error": f"{type(error).__name__}: {error}"}
     returned = time.perf_counter_ns()
-    line = {
-        "client": client,
-        "op": message["op"],
-        "args": {k: v for k, v in message.items() if k not in _NOT_ARGS},
-        "call": called / 1000,
-        "return": returned / 1000,
-        "clock_id": "driver",
-        "reply": reply,
-    }
-    if "job" in message:
-        line["job"] = message["job"]
-    return line
+    line["reply"] = reply
+    line["return"] = returned / 1000
+    return reply
 
 
 @contextmanager

@@ -14,6 +14,8 @@ on makes no sense.
 """
 
 import random
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -21,14 +23,45 @@ from typing import Any, Final, TypeAlias
 from counterfoil_conformance.report.events import Finding, Undecided, Untestable, Witnessed
 from counterfoil_conformance.run import DEFAULT_TOLERANCE_MS, Publish, RunOptions
 from counterfoil_conformance.subjects.base import Subject
-from counterfoil_conformance.subjects.books import Books
+from counterfoil_conformance.subjects.books import Books, Rejected
 from counterfoil_spec.clauses import clause_ids
 from counterfoil_spec.ledger import Limits
 
-__all__ = ["CHECKS", "NEVER_MS", "Check", "CheckFunction", "Context", "check"]
+__all__ = ["CHECKS", "Check", "CheckFunction", "Context", "Stop", "check"]
 
-# A TTL that no run outlives.
-NEVER_MS: Final = 3_600_000
+
+class Stop(Exception):
+    """Ends a check early, without a word: the judges have enough."""
+
+
+class Pulse:
+    """How late our own sleeps came back since the last `reset`: a starved machine delays all alike.
+
+    A thread sleeps and looks at the clock; nothing that its lateness explains is held against the
+    subject.
+    """
+
+    _BEAT_S: Final = 0.01
+
+    def __init__(self) -> None:
+        self.worst_ms = 0.0
+        self._stop = threading.Event()
+        threading.Thread(target=self._beat, name="pulse", daemon=True).start()
+
+    def reset(self) -> None:
+        """Begin a new measurement."""
+        self.worst_ms = 0.0
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stop.set()
+
+    def _beat(self) -> None:
+        while not self._stop.is_set():
+            began = time.monotonic()
+            time.sleep(self._BEAT_S)
+            late_ms = (time.monotonic() - began - self._BEAT_S) * 1000
+            self.worst_ms = max(self.worst_ms, late_ms)
 
 
 @dataclass(slots=True)
@@ -42,6 +75,7 @@ class Context:
     rtt_ms: float = 0.0
     works: set[str] = field(default_factory=set)
     opened: list[Books] = field(default_factory=list)
+    pulse: Pulse = field(default_factory=Pulse)
 
     @property
     def is_full(self) -> bool:
@@ -50,9 +84,10 @@ class Context:
 
     @property
     def tolerance_ms(self) -> float:
-        """How late "at once" may be: the declared tolerance and the measured round trip."""
+        """How late "at once" may be: declared, the round trip, and how long *we* overslept."""
         declared = self.options.tolerance_ms
-        return (DEFAULT_TOLERANCE_MS if declared is None else declared) + self.rtt_ms
+        base_ms = DEFAULT_TOLERANCE_MS if declared is None else declared
+        return base_ms + self.rtt_ms + self.pulse.worst_ms
 
     @property
     def dice(self) -> random.Random:
@@ -85,6 +120,11 @@ class Context:
         self.publish(
             Finding(clause, why, allowed, actual, should=should, repro=command, check=self.check)
         )
+
+    def reject(self, rejected: Rejected) -> None:
+        """The subject gave an answer that no ledger of the law can have given."""
+        for clause in (rejected.clause, *rejected.also):
+            self.fail(clause, rejected.why, allowed=rejected.allowed, actual=str(rejected.actual))
 
     def undecided(self, clause: str, why: str) -> None:
         """What happened allows no conclusion."""

@@ -15,10 +15,11 @@ from counterfoil_conformance.report.events import CheckEnded, CheckStarted, NotR
 from counterfoil_conformance.run import Publish, RunOptions
 from counterfoil_conformance.subjects import checks, open_subject
 from counterfoil_conformance.subjects.base import Subject, UnsupportedOp, now_us
-from counterfoil_conformance.subjects.registry import CHECKS, Check, Context
+from counterfoil_conformance.subjects.books import Rejected
+from counterfoil_conformance.subjects.registry import CHECKS, Check, Context, Stop
 from counterfoil_spec.clauses import CLAUSES, Level
 
-__all__ = ["CORE", "SCOPE", "run", "run_checks", "run_subject"]
+__all__ = ["CORE", "SCOPE", "run", "run_check", "run_checks", "run_subject"]
 
 assert checks, "importing the package fills the table of checks"
 
@@ -56,13 +57,16 @@ def run_checks(
     """Check an open subject by some of the checks."""
     context = Context(subject, options, publish)
     context.rtt_ms = _round_trip_ms(subject)
-    for check in chosen:
-        if options.only and options.only.isdisjoint(check.clauses):
-            continue
-        _run_check(check, context)
+    try:
+        for check in chosen:
+            if not options.only or not options.only.isdisjoint(check.clauses):
+                run_check(check, context)
+    finally:
+        context.pulse.stop()
 
 
-def _run_check(check: Check, context: Context) -> None:
+def run_check(check: Check, context: Context) -> None:
+    """Run one check, have its ledgers judged, and publish what came of it."""
     subject, publish = context.subject, context.publish
     if check.only_full and not context.is_full:
         for clause in check.clauses:
@@ -75,10 +79,15 @@ def _run_check(check: Check, context: Context) -> None:
     started = time.monotonic()
     publish(CheckStarted(check.name, check.clauses))
     context.check = check.name
+    context.pulse.reset()
     try:
         check.function(context)
+    except Rejected as rejected:
+        context.reject(rejected)
     except Violation as violation:
         context.fail(violation.clause, violation.why)
+    except Stop:
+        pass
     except UnsupportedOp as error:
         for clause in check.clauses:
             publish(Untestable(clause, str(error)))

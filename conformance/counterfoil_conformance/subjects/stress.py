@@ -25,6 +25,7 @@ __all__ = ["stress"]
 _PACE_S: Final = 0.0005
 _WAIT_BUDGET_MS: Final = 1_000
 _RECENT: Final = 64
+_HANG_S: Final = 12.0
 
 
 def stress(host: Host, message: Mapping[str, Any]) -> Json:
@@ -43,15 +44,19 @@ def stress(host: Host, message: Mapping[str, Any]) -> Json:
         thread.start()
     time.sleep(float(message["ms"]) / 1000)
     stage.over = True
+    until = time.monotonic() + _HANG_S
     for role in ("submitter", "runner", "poller", "waiter"):
         crew = [thread for name, thread in threads.items() if name.startswith(role)]
         if role == "runner":
             for _ in crew:
                 stage.work.put(None)
         for thread in crew:
-            thread.join()
+            thread.join(max(until - time.monotonic(), 0.01))
         stage.idle = role != "submitter"
-    return {"histories": [{"count": 1, "calls": stage.calls()}]}
+    reply: Json = {"histories": [{"count": 1, "calls": stage.calls()}]}
+    if any(thread.is_alive() for thread in threads.values()):
+        reply["hung"] = True
+    return reply
 
 
 class _Stage:
@@ -133,7 +138,6 @@ class _Stage:
 
         def say(op: str, job: str | None = None, **args: Any) -> Json:
             message = {"op": op, **args} if job is None else {"op": op, "job": job, **args}
-            calls.append(record(self._host, name, message))
-            return calls[-1]["reply"]  # type: ignore[no-any-return]
+            return record(self._host, name, message, calls)
 
         return say

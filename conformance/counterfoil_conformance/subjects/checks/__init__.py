@@ -1,10 +1,14 @@
-"""The checks of ledger subjects; importing this package fills the table of checks."""
+"""The checks of ledger subjects; importing this package fills the table of checks, in order."""
 
-from counterfoil_conformance.subjects.checks import (
-    admission,
+from counterfoil_conformance.subjects.checks import (  # isort: skip - the order of the run
     life,
+    admission,
     retention,
     waiting,
+    races,
+    stress,
+    cost,
+    sanitizer,
 )
 
-__all__ = ["admission", "life", "retention", "waiting"]
+__all__ = ["admission", "cost", "life", "races", "retention", "sanitizer", "stress", "waiting"]

@@ -7,8 +7,8 @@ read again in one order, all orders agree, and the answer is exact.
 
 from typing import Final
 
-from counterfoil_conformance.subjects.books import Books
-from counterfoil_conformance.subjects.registry import NEVER_MS, Context, check
+from counterfoil_conformance.subjects.books import NEVER_MS, Books
+from counterfoil_conformance.subjects.registry import Context, check
 from counterfoil_spec.ledger import Limits
 
 _ENDS: Final = ("finish", "fail", "timeout")
@@ -48,6 +48,17 @@ def by_count_holds_for_every_order_of_completion(ctx: Context) -> None:
         for _ in range(2):
             books.admit()
             books.read_all(*jobs)
+        _expect_an_order(ctx, books)
+
+
+def _expect_an_order(ctx: Context, books: Books) -> None:
+    """R5: what was evicted so far follows one of the orders."""
+    if books.sequential is None:
+        return
+    for warning in books.sequential.warnings:
+        ctx.fail(warning.clause, warning.why, should=True)
+    if not books.sequential.warnings:
+        ctx.ok("R5")
 
 
 @check("R1 R4")
@@ -118,8 +129,10 @@ def by_age_strictly_and_only_inside_a_submit(ctx: Context) -> None:
                 books.snapshot(live)
             books.advance(2 * ttl + 2)
             books.read_all(kept, last)
+            ctx.ok("R2 R9")
             books.admit()
             books.read_all(kept, last)
+            ctx.ok("R3")
 
 
 def _live(books: Books) -> list[str]:
@@ -129,7 +142,7 @@ def _live(books: Books) -> list[str]:
     return [job for job in issued if isinstance(job, str) and job not in ended]
 
 
-@check("R1 R3 R9")
+@check("R1 R2 R3 R9")
 def by_age_in_real_time(ctx: Context) -> None:
     """For ledgers that keep their own clock: well before and well after a short TTL."""
     if ctx.subject.can("clock"):
@@ -141,12 +154,34 @@ def by_age_in_real_time(ctx: Context) -> None:
     books.admit()
     books.read_all(old)
     books.pause(0.5)
+    if books.snapshot(old).get("unknown"):
+        ctx.fail("R2", "a job past its TTL was gone though nothing had been submitted since")
+    else:
+        ctx.ok("R2")
     books.fail(young)
     books.admit()
     books.read_all(old, young, running)
     books.pause(0.5)
     books.admit()
     books.read_all(old, young, running)
+
+
+@check("R9 R2 A6")
+def a_refused_submit_evicts_nothing_that_may_stay(ctx: Context) -> None:
+    """A full queue, retained jobs within the bound, refusals: nobody is gone."""
+    books = ctx.books(Limits(2, NEVER_MS, 3))
+    kept = [books.admit(f"kept {number}") for number in range(2)]
+    for job in kept:
+        books.finish(job)
+    live = [books.admit(f"live {number}") for number in range(2)]
+    for _ in range(4):
+        books.submit("refused")
+        books.read_all(*kept, *live)
+    books.start(live[0])
+    books.fail(live[0])
+    books.submit("admitted")
+    books.submit("refused")
+    books.read_all(*kept, *live)
 
 
 @check("R7 A8")
