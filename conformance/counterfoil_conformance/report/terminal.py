@@ -1,7 +1,8 @@
 """The report people read: progress while the run goes on, then verdicts, then each failure whole.
 
 On a terminal the progress is one live line; elsewhere (CI logs) it is one plain line per check, so
-that a run that hangs shows where. The verdicts stand clause by clause in the order of the contract;
+that a run that hangs shows where. A run that never got as far as a check is told in one line. The
+verdicts stand clause by clause in the order of the contract;
 what failed is told in full below them, nearest to the prompt, with the commands that show it again.
 """
 
@@ -45,6 +46,8 @@ EXIT_MEANING: Final = {
     4: "inconclusive: a core clause was not decided",
 }
 
+HARNESS_FAILED: Final = 3
+
 # Findings of one clause that are told in full; the rest are counted.
 FULL_FINDINGS_PER_CLAUSE = 3
 
@@ -73,6 +76,8 @@ class TerminalReporter:
         self._status: Status | None = None
         self._running: dict[str, None] = {}
         self._done = 0
+        self._head = ""
+        self._faults: list[str] = []
 
     def __call__(self, event: Event) -> None:
         """Read one event."""
@@ -80,6 +85,7 @@ class TerminalReporter:
             case RunStarted():
                 self._begin(event)
             case CheckStarted(check):
+                self._show_head()
                 self._running[check] = None
                 self._progress()
             case CheckEnded(check, clauses, seconds):
@@ -87,21 +93,25 @@ class TerminalReporter:
                 self._done += 1
                 self._ended(check, clauses, seconds)
             case HarnessFault(why):
-                self._console.print(Text(f"harness fault: {why}", style="bold magenta"))
+                self._faults.append(why)
             case RunEnded():
                 self._finish(event)
             case _:
                 pass
 
     def _begin(self, event: RunStarted) -> None:
-        head = (
+        self._head = (
             f"{event.subject}\nprofile {event.profile}, seed {event.seed}, "
             f"tolerance {event.tolerance_ms:g} ms + round trip"
         )
-        self._console.print(head, markup=False, highlight=False)
         if self._console.is_terminal:
             self._status = self._console.status("starting")
             self._status.start()
+
+    def _show_head(self) -> None:
+        if self._head:
+            self._console.print(self._head, markup=False, highlight=False)
+            self._head = ""
 
     def _progress(self) -> None:
         if self._status is not None:
@@ -117,6 +127,15 @@ class TerminalReporter:
     def _finish(self, event: RunEnded) -> None:
         if self._status is not None:
             self._status.stop()
+        if self._head and event.exit == HARNESS_FAILED:
+            for why in self._faults:
+                self._console.print(
+                    f"counterfoil: {why}", markup=False, highlight=False, soft_wrap=True
+                )
+            return
+        self._show_head()
+        for why in self._faults:
+            self._console.print(Text(f"\nharness fault: {why}", style="bold magenta"))
         rows = self._docket.verdicts()
         self._table(rows)
         for row in rows:

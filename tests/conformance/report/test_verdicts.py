@@ -167,6 +167,16 @@ def test_the_terminal_tells_the_clause_what_was_allowed_what_came_and_how_to_see
     assert max(map(len, table)) <= 80
 
 
+def test_a_run_that_never_got_as_far_as_a_check_is_one_line():
+    out = io.StringIO()
+    docket = Docket(("S4", "W2", "A9"))
+    reporter = TerminalReporter(docket, CORE, Console(file=out, width=80))
+    for event in (STORY[0], HarnessFault("cannot reach http://127.0.0.1:1"), RunEnded(3, 2.0)):
+        docket(event)
+        reporter(event)
+    assert out.getvalue() == "counterfoil: cannot reach http://127.0.0.1:1\n"
+
+
 def test_the_json_report_keeps_its_published_schema(tmp_path):
     file = tmp_path / "report.json"
     run_story(lambda docket: JsonReporter(docket, file))
