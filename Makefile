@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types unit prove conform fault-matrix bench format lock docs clean
+.PHONY: help setup test lint types unit prove conform fault-matrix bench endurance format lock docs clean
 
 help: ## say what the targets are
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -46,6 +46,9 @@ fault-matrix: $(STAMP) ## run the kit on every stranger and every seeded fault (
 
 bench: $(STAMP) ## measure the server and its limit in one run; writes docs/performance.md (minutes, alone)
 	$(BIN)/python -m benchmarks
+
+endurance: $(STAMP) ## 100 000 hostile requests, 100 000 jobs, hanging models (many minutes)
+	$(BIN)/python -m benchmarks.endurance
 
 format: $(STAMP) ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .

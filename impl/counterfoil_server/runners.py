@@ -72,7 +72,7 @@ class CallWork:
         self._runner = runner
 
     def run(self) -> None:
-        self.tell(self._runner.run_model(self.task, self.stop))
+        self._runner.run_call(self)
 
 
 class JobRunner:
@@ -123,7 +123,12 @@ class JobRunner:
         return job_id
 
     async def call(self, task: InferenceTask) -> CallOutcome:
-        """Run a task on the same workers and wait for its outcome; takes no place in depth."""
+        """Run a task on the same workers and wait for its outcome; takes no place in depth.
+
+        A caller that goes away gives up its turn. If it had it already, the run is asked to stop,
+        and keeps its worker until it has, or until its budget is used up: going away must not be a
+        way to have more runs than there are workers.
+        """
         if len(self._calls) >= self._max_calls:
             return NoAnswer.FULL
         answer: asyncio.Future[CallOutcome] = asyncio.get_running_loop().create_future()
@@ -133,10 +138,13 @@ class JobRunner:
         self._pool.put(work)
         try:
             return await answer
+        except asyncio.CancelledError:
+            if self._pool.withdraw(work):
+                self._deadlines.discard(work)
+            work.stop.set()
+            raise
         finally:
             self._calls.discard(work)
-            self._deadlines.discard(work)
-            self._pool.give_up(work)
 
     def take(self) -> JobWork | None:
         """The oldest job that waits for a worker, for an external runner to run."""
@@ -177,6 +185,12 @@ class JobRunner:
         self._settle_job(job_id, outcome)
         self.forget(job_id)
 
+    def run_call(self, work: CallWork) -> None:
+        """Run the model for a blocking call and hand the outcome over."""
+        outcome = self.run_model(work.task, work.stop)
+        self._deadlines.discard(work)
+        work.tell(outcome)
+
     def run_model(self, task: InferenceTask, stop: Stop) -> CallOutcome:
         """The model's items as a result, or why there are none; nothing is raised (T5)."""
         began = time.perf_counter()
@@ -212,6 +226,7 @@ class JobRunner:
             self._time_out_job(work)
         elif isinstance(work, CallWork):
             work.tell(NoAnswer.TIMEOUT)
+            self._pool.give_up(work)
 
     def _time_out_job(self, work: JobWork) -> None:
         """End the job (T1, T6), take its worker back (T3), let its payload go."""

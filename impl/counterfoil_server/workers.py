@@ -13,13 +13,14 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from counterfoil_server.models import Stop
 
 __all__ = ["Work", "WorkerPool"]
 
 _log = logging.getLogger(__name__)
+_ABSENT: Final = object()
 
 
 class Work(Protocol):
@@ -38,7 +39,7 @@ class WorkerPool:
         """The threads start at once; with `size` 0 the work waits for `take`."""
         self._max_stuck = max_stuck
         self._changed = threading.Condition()
-        self._queue: OrderedDict[Work, None] = OrderedDict()
+        self._queue: OrderedDict[Work, object] = OrderedDict()
         self._running: dict[Work, threading.Thread] = {}
         self._stuck: set[threading.Thread] = set()
         self._closed = False
@@ -76,6 +77,11 @@ class WorkerPool:
             if work is not None:
                 del self._queue[work]
             return work
+
+    def withdraw(self, work: Work) -> bool:
+        """Drop work that still waits; whether it did."""
+        with self._changed:
+            return self._queue.pop(work, _ABSENT) is not _ABSENT
 
     def give_up(self, work: Work) -> None:
         """Nobody wants its outcome: drop it if it waits, leave it to itself if it runs (T3)."""

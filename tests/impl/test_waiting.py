@@ -1,39 +1,64 @@
 """Waits on the loop: the mailbox between threads and loop, and what a waiter leaves behind."""
 
 import asyncio
-import sys
+import contextlib
 import threading
 
 from counterfoil_server.ledger import JobLedger, Limits, State
 from counterfoil_server.waiting import Mailbox, Waiters
 
 
-def test_no_letter_is_lost_between_many_threads():
-    """The order of look and put matters only when threads switch between the two: they do here."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
+class Careless(Mailbox):
+    """Puts the letter in first and then looks whether it is the only one: two steps."""
 
-        async def main():
-            arrived = []
-            mailbox = Mailbox(asyncio.get_running_loop())
-            threads = [
-                threading.Thread(
-                    target=lambda n=n: [mailbox.post(arrived.append, (n, m)) for m in range(2000)]
-                )
-                for n in range(4)
-            ]
-            for thread in threads:
-                thread.start()
-            async with asyncio.timeout(60):
-                while len(arrived) < 8000:  # noqa: ASYNC110 (threads have no event to set)
-                    await asyncio.sleep(0.001)
-            for n in range(4):
-                assert [m for k, m in arrived if k == n] == list(range(2000))
+    def post(self, call, *words):
+        self._calls.append((call, words))
+        if len(self._calls) == 1:
+            self._loop.call_soon_threadsafe(self._empty)
 
-        asyncio.run(main())
-    finally:
-        sys.setswitchinterval(before)
+
+def arrivals(kind):
+    """What arrives of two letters, when each thread that has put one in waits for the other's."""
+    barrier = threading.Barrier(2)
+
+    class Meeting(list):
+        def append(self, letter):
+            super().append(letter)
+            with contextlib.suppress(threading.BrokenBarrierError):
+                barrier.wait(0.3)
+
+    async def main():
+        arrived = []
+        mailbox = kind(asyncio.get_running_loop())
+        mailbox._calls = Meeting()
+        posts = [asyncio.to_thread(mailbox.post, arrived.append, n) for n in range(2)]
+        await asyncio.gather(*posts)
+        await asyncio.sleep(0.01)
+        return sorted(arrived)
+
+    return asyncio.run(main())
+
+
+def test_of_two_letters_put_in_at_once_one_rings():
+    assert arrivals(Careless) == [], "the fault that this would find"
+    assert arrivals(Mailbox) == [0, 1]
+
+
+def test_letters_of_many_threads_all_arrive_and_each_threads_in_order():
+    async def main():
+        arrived = []
+        mailbox = Mailbox(asyncio.get_running_loop())
+
+        def post_all(n):
+            for m in range(2000):
+                mailbox.post(arrived.append, (n, m))
+
+        await asyncio.gather(*(asyncio.to_thread(post_all, n) for n in range(4)))
+        await asyncio.sleep(0.01)
+        for n in range(4):
+            assert [m for k, m in arrived if k == n] == list(range(2000))
+
+    asyncio.run(main())
 
 
 def test_a_thousand_letters_ring_once():

@@ -1,5 +1,7 @@
 """Workers, stuck ones included, and budgets over HTTP with the probe model (Q4, T)."""
 
+import base64
+import json
 import socket
 import threading
 
@@ -167,3 +169,38 @@ def test_the_counters_agree_with_the_ledger(serve):
     assert submitted == 7 and ended == [3, 2, 1]
     assert submitted == sum(ended) + value("counterfoil_queue_depth")
     assert value("counterfoil_jobs_evicted_total", {"cause": "count"}) > 0
+
+
+def test_a_call_whose_client_goes_away_gives_up_its_turn_or_keeps_its_worker(serve):
+    """Going away must not be a way to run more at once than there are workers."""
+    client = serve(workers=1)
+    address = (client.address.hostname, client.address.port)
+    image = base64.b64encode(b"delay:1500").decode()
+    body = json.dumps({"images": [image]}).encode()
+    head = f"POST /infer HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    for number in range(4):
+        with socket.create_connection(address) as gone:
+            gone.sendall(head + body)
+            client.until(lambda: client.core.runner.calls == 1)
+            client.until(lambda: client.core.pool.busy == 1)
+        client.until(lambda: client.core.runner.calls == 0)
+        assert (client.core.pool.stuck, client.core.pool.pending) == (0, 0), number
+    client.until(lambda: client.core.pool.busy == 0)
+    assert client.submit("x", path="/infer").status == 200
+    assert len(client.core.runner._deadlines) == 0
+
+
+def test_calls_leave_the_workers_threads_as_they_are(serve):
+    client = serve(workers=2)
+    before = threading.active_count()
+    for _ in range(50):
+        assert client.submit("x", path="/infer").status == 200
+    assert client.core.pool.stuck == 0
+    assert threading.active_count() == before
+
+
+def test_a_call_that_hangs_past_its_budget_gives_its_worker_back(serve):
+    client = serve(workers=1, async_timeout=500)
+    assert client.submit("hang", path="/infer").status == 504
+    assert client.submit("x", path="/infer").status == 200
+    assert client.core.pool.stuck == 1
