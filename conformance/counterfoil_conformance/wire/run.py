@@ -18,10 +18,9 @@ import counterfoil_conformance.wire.checks as checks_package
 from counterfoil_conformance.report.events import HarnessFault, NotRun, Untestable
 from counterfoil_conformance.run import Publish, RunOptions
 from counterfoil_conformance.wire.hearing import hear
-from counterfoil_conformance.wire.no_place import ask_for_no_place
 from counterfoil_conformance.wire.preflight import learn_bound, reach
 from counterfoil_conformance.wire.registry import ALL, CHECKS, Check, Context
-from counterfoil_conformance.wire.schedule import run_checks
+from counterfoil_conformance.wire.schedule import first_things, later_things, run_checks
 from counterfoil_conformance.wire.session import Session, TargetGone
 from counterfoil_conformance.wire.target import Target
 from counterfoil_spec.clauses import CLAUSES, SeenAt
@@ -70,8 +69,9 @@ async def _run(target: Target, options: RunOptions, publish: Publish) -> None:
         await reach(session)
         learned = await learn_bound(session)
         session.max_queue = learned.max_queue
-        await ask_for_no_place(session)
-        await run_checks(chosen, Context(session, options, publish), publish, session.settle)
+        ctx = Context(session, options, publish)
+        for part in (first_things(chosen), later_things(chosen)):
+            await run_checks(part, ctx, publish, session.settle)
     except TargetGone as gone:
         why = f"the target is gone: {gone}"
         publish(HarnessFault(why, tuple(c for c in SCOPE if not options.only or c in options.only)))

@@ -22,10 +22,11 @@ from counterfoil_conformance.run import Publish
 from counterfoil_conformance.wire.registry import ALL, Check, Context
 from counterfoil_conformance.wire.session import CURRENT_CHECK, TargetGone
 
-__all__ = ["Places", "run_checks"]
+__all__ = ["Places", "first_things", "later_things", "run_checks"]
 
 _PASSIVE_AT_ONCE: Final = 4
 _SHARED_AT_MOST: Final = 4
+_FIRST: Final = 10
 # A target that makes everything wait gets no more new checks after this, in seconds.
 _LONGEST_S: Final = {"quick": 100.0, "full": 1800.0}
 
@@ -69,6 +70,16 @@ class Places:
             if not turn.done():
                 self._free -= count
                 turn.set_result(None)
+
+
+def first_things(checks: Iterable[Check]) -> list[Check]:
+    """The checks that want a target to which hardly anything has happened: nothing runs beside."""
+    return [check for check in checks if check.order < _FIRST]
+
+
+def later_things(checks: Iterable[Check]) -> list[Check]:
+    """All the others."""
+    return [check for check in checks if check.order >= _FIRST]
 
 
 async def run_checks(

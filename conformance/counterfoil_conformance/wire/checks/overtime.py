@@ -21,7 +21,7 @@ from counterfoil_conformance.wire.census import census
 from counterfoil_conformance.wire.checks.aging import ages, has_time_to_age
 from counterfoil_conformance.wire.checks.blocking import infer_has_the_budget_of_a_job
 from counterfoil_conformance.wire.checks.wait_budgets import wait_budgets_on
-from counterfoil_conformance.wire.checks.waiting import early_clause
+from counterfoil_conformance.wire.checks.waiting import at_once_on, early_clause
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
@@ -81,6 +81,8 @@ async def a_run_that_outlasts_its_budget(ctx: Context) -> None:
     try:
         await asyncio.gather(*(_watch_budget(ctx, job, job is cast.pending) for job in cast.all))
         await _judge_waits(ctx, cast, waits)
+        for job in cast.late[:1]:
+            await at_once_on(ctx, job)
         await _late_ends_change_nothing(ctx, cast)
         await asyncio.gather(*guests)
     finally:

@@ -10,19 +10,17 @@ import json
 from collections.abc import Iterator
 
 from counterfoil_conformance.wire.answer import Answer
+from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Session
-
-__all__ = ["ask_for_no_place"]
 
 _LARGEST_SENT = 1 << 21
 
 
-async def ask_for_no_place(session: Session) -> None:
-    """The two submits and what comes between them; on an idle queue, and only there."""
-    bound = session.max_queue
-    if bound is None or bound < 1 or not session.target.has("bodies.quick"):
-        return
-    if not session.target.exclusive or (await session.submit("quick")).job is None:
+@check("A7", needs=("bodies.quick",), places=ALL, order=6, limit_s=100)
+async def invalid_requests_take_no_place(ctx: Context) -> None:
+    """More invalid requests of every kind than there are places, between two submits."""
+    session, bound = ctx.session, ctx.session.max_queue
+    if bound is None or bound < 1 or (await session.submit("quick")).job is None:
         return
     await session.settle()
     answers = await _invalid(session, min(bound, 20) + 1)

@@ -1,0 +1,400 @@
+"""The contract as a typed API, every call of it recorded and every answer looked at.
+
+A check asks in the contract's own words (`submit`, `status`, `wait`, `result`) and gets a `Job` or
+a `Reading`; behind that every call lands in one history, with its interval, as an oracle `Call`,
+and every answer passes one hook that publishes what is wrong with it taken alone. So a fault is
+found wherever it turns up, not only by the check that was written for it; the history as a whole
+is judged at the end of the run.
+
+Any 202 to any request is recorded, also one that should not have been given: the place it took is
+real.
+"""
+
+import itertools
+import json
+import random
+import string
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from counterfoil_conformance.oracle.history import Call
+from counterfoil_conformance.run import Publish, RunOptions
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.client import DEFAULT, Client, Connection, _Default
+from counterfoil_conformance.wire.jobs import Job, Submitted, effective_budget_ms, images_in
+from counterfoil_conformance.wire.laws import broken_laws
+from counterfoil_conformance.wire.pace import Pace
+from counterfoil_conformance.wire.reading import Reading, read, surface_faults
+from counterfoil_conformance.wire.target import Target
+from counterfoil_spec.ledger import Outcome
+from counterfoil_spec.wire import Route
+
+__all__ = ["Calls", "TargetGone"]
+
+CLOCK_ID: Final = "wire"
+_NONCE: Final = string.ascii_letters + string.digits
+
+
+class TargetGone(Exception):
+    """The target stopped taking connections in the middle of the run."""
+
+
+class Calls(Pace):
+    """The calls of one run, the history of them, and the findings of each answer."""
+
+    def __init__(self, target: Target, options: RunOptions, publish: Publish) -> None:
+        super().__init__(target, options, publish)
+        self.client = Client(target)
+        self.history: list[Call] = []
+        self.answers: list[tuple[Call, Answer]] = []
+        self.jobs: dict[str, Job] = {}
+        self.rng = random.Random(options.seed)
+        self.max_queue: int | None = target.limits.max_queue
+        self.lost_submits = 0
+        self._stuck: set[str] = set()
+        self._failures_in_a_row = 0
+        self._last_ok_us = now_us()
+        self._numbers = itertools.count(1)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+        token: str | _Default | None = DEFAULT,
+        conn: Connection | None = None,
+        prefix: bool = True,
+        timeout_s: float | None = None,
+        may_5xx: bool = False,
+        json_route: bool = True,
+        may_fail: bool = False,
+    ) -> Answer:
+        """Send a request exactly as given; every answer passes the hook.
+
+        `prefix` puts the target's prefix before `path`; `may_fail`: no answer at all is no finding
+        here (an aborted or malformed exchange, which the caller judges).
+        """
+        where = (self.target.prefix if prefix else "") + path
+        request = self.client.request(method, where, body=body, headers=headers, token=token)
+        answer = await self.client.send(request, conn=conn, timeout_s=timeout_s)
+        self.look_at(answer, may_5xx=may_5xx, json_route=json_route, may_fail=may_fail)
+        if method == "POST" and path.split("?", maxsplit=1)[0].rstrip("/") == "/jobs":
+            self._admit(answer, "other", body or b"", None)
+        return answer
+
+    def look_at(
+        self,
+        answer: Answer,
+        *,
+        may_5xx: bool = False,
+        json_route: bool = True,
+        may_fail: bool = False,
+    ) -> Answer:
+        """The hook: what no answer may be. For answers read by hand, call it yourself.
+
+        Raises:
+            TargetGone: the target has not taken a connection for several requests in a row.
+        """
+        self._note_health(answer)
+        if answer.trouble == "refused":
+            return answer
+        self._note_rejected(answer)
+        if not (may_fail and answer.trouble):
+            faults = list(surface_faults(answer, json_route=json_route, may_5xx=may_5xx))
+            if json_route:
+                faults += broken_laws(answer, self.target)
+            self.report(faults, answer)
+            blamed = {fault.clause for fault in faults}
+            for clause in {"E5", "E9", "H9"} - blamed:
+                self.ok(clause)
+        return answer
+
+    def _note_rejected(self, answer: Answer) -> None:
+        """Record a submit refused for its form: as any refused one it may have evicted (R2)."""
+        request = answer.request
+        submits = request.method == "POST" and request.path == f"{self.target.prefix}/jobs"
+        if submits and answer.ok and 400 <= answer.status < 500 and answer.status != 429:
+            self._record("submit", None, answer, {}, {"rejected": True})
+
+    def _note_health(self, answer: Answer) -> None:
+        """Give up on a target that takes no connection, or that answers nobody any more."""
+        if answer.ok:
+            self._failures_in_a_row, self._last_ok_us = 0, answer.return_us
+            return
+        self._failures_in_a_row += 1
+        silent_us = now_us() - self._last_ok_us
+        if answer.trouble == "refused" and self._failures_in_a_row >= 5:
+            raise TargetGone(f"it takes no connection any more ({answer.detail})")
+        if self._failures_in_a_row >= 12 and silent_us > 15_000_000:
+            raise TargetGone(f"it has not answered for {silent_us // 1_000_000} s: {answer.say()}")
+
+    # The ledger's calls
+
+    def compose(
+        self, kind: str, *, named: bool = True, nonce: str = ""
+    ) -> tuple[bytes, str | None]:
+        """A body of the target file as bytes, with a `req_id` of its own; and that `req_id`."""
+        text = getattr(self.target.bodies, kind)
+        assert text is not None, kind
+        content = json.loads(text.replace("{nonce}", nonce or self.nonce()))
+        if named:
+            content.setdefault("req_id", f"cf-{self.options.seed}-{next(self._numbers)}")
+        task_id = content.get("req_id")
+        return json.dumps(content).encode(), task_id if isinstance(task_id, str) else None
+
+    def nonce(self, length: int = 16) -> str:
+        """Unique content; alphanumeric, a multiple of four long: it may stand inside base64."""
+        return "".join(self.rng.choices(_NONCE, k=length))
+
+    async def submit(
+        self,
+        kind: str = "quick",
+        *,
+        body: bytes | None = None,
+        named: bool = True,
+        nonce: str = "",
+        conn: Connection | None = None,
+        timeout_s: float | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    ) -> Submitted:
+        """`POST /jobs` with a body of the target file (or the one given)."""
+        used_nonce = nonce or self.nonce()
+        task_id = None
+        if body is None:
+            body, task_id = self.compose(kind, named=named, nonce=used_nonce)
+        path = f"{self.target.prefix}/jobs"
+        request = self.client.request("POST", path, body=body, headers=headers)
+        answer = await self.client.send(request, conn=conn, timeout_s=timeout_s)
+        submitted = self.submitted(answer, kind, body, task_id)
+        if submitted.job is not None:
+            submitted.job.nonce = used_nonce
+        return submitted
+
+    def submitted(
+        self, answer: Answer, kind: str, body: bytes, task_id: str | None = None
+    ) -> Submitted:
+        """Record and look at the answer to a submit that was sent by hand."""
+        self.look_at(answer)
+        job = self._admit(answer, kind, body, task_id)
+        return Submitted(answer, job, answer.ok and answer.status == 429)
+
+    def admitted(self, answer: Answer) -> Job | None:
+        """The job that an answer promised, if it did."""
+        jobs = reversed(self.jobs.values())
+        return next((job for job in jobs if job.answer is answer), None)
+
+    def _admit(self, answer: Answer, kind: str, body: bytes, task_id: str | None) -> Job | None:
+        """Record a submit of any outcome; the job, where it was admitted."""
+        if answer.ok and answer.status not in (202, 429) and answer.status < 500:
+            return None  # refused for its form: it took no place
+        if answer.trouble == "refused":
+            return None  # it never left
+        reading = read(Route.SUBMIT, answer, adapter=self.target.adapter)
+        self.report(reading.faults, answer)
+        if reading.outcome is None or reading.reply is None:
+            self.lost_submits += 1
+            self._record("submit", None, answer, {"task_id": task_id}, None)
+            return None
+        job_id = reading.reply.get("job")
+        known = isinstance(job_id, str) and job_id != ""
+        reply = reading.reply if known or reading.outcome is Outcome.QUEUE_FULL else None
+        self._record("submit", job_id if known else None, answer, {"task_id": task_id}, reply)
+        if not known:
+            return None
+        assert isinstance(job_id, str)
+        if job_id in self.jobs:
+            first = self.jobs[job_id].answer
+            self.find("A8", f"the id {job_id} was issued twice", answers=(first, answer))
+        job = Job(
+            job_id,
+            kind,
+            answer,
+            self._followed(answer, reading.body.get("poll_url"), f"/jobs/{job_id}"),
+            self._followed(answer, reading.body.get("result_url"), f"/jobs/{job_id}/result"),
+            task_id,
+            images_in(body),
+            answer.return_us,
+            body=body,
+        )
+        self.jobs[job_id] = job
+        return job
+
+    def abandoned(self, client: str, task_id: str | None, call_us: int) -> None:
+        """Record a submit that was sent whole, from `call_us` on, whose answer nobody will read."""
+        self.lost_submits += 1
+        args = {"task_id": task_id, "aborted": True}
+        self.history.append(Call(client, "submit", None, call_us, None, CLOCK_ID, args, None))
+
+    def _followed(self, answer: Answer, url: Any, own: str) -> str:
+        """The path that a URL of the 202 leads to, or the one that the table says it must be."""
+        default = self.target.prefix + own
+        if not isinstance(url, str) or not url or self.target.adapter.rewritten_urls:
+            return default
+        try:
+            parts = urlsplit(urljoin(self.target.base_url + answer.request.path, url))
+        except ValueError:
+            return default
+        path = parts.path + (f"?{parts.query}" if parts.query else "")
+        printable = all(32 < ord(c) < 127 for c in path)
+        return path if printable and path.startswith("/") else default
+
+    async def status(self, job: Job | str, *, conn: Connection | None = None) -> Reading:
+        """`GET /jobs/{id}`."""
+        path = self._path(job)
+        answer, reading = await self._get(Route.STATUS, job, path, conn, None)
+        self._note_trip(answer)
+        self._record("snapshot", _id(job), answer, {}, reading.reply)
+        return reading
+
+    async def wait(
+        self,
+        job: Job | str,
+        timeout: int | str | None = None,  # noqa: ASYNC109 - the contract's own parameter, in ms
+        *,
+        conn: Connection | None = None,
+        patience_s: float | None = None,
+    ) -> Reading:
+        """`GET /jobs/{id}/wait?timeout=ms`, as written; `patience_s` is how long we listen.
+
+        By default that is until every job should have ended, however large the budget.
+        """
+        path = self._path(job, "/wait") + ("" if timeout is None else f"?timeout={timeout}")
+        budget_ms = effective_budget_ms(timeout)
+        longest_s = min((budget_ms or 30_000) / 1000 + 10, self.patience_s() + 5)
+        limit_s = longest_s if patience_s is None else patience_s
+        answer, reading = await self._get(Route.WAIT, job, path, conn, limit_s)
+        if answer.trouble == "timeout":
+            self._not_answered(job, answer, budget_ms)
+        args = {} if budget_ms is None else {"budget_ms": budget_ms}
+        self._record("wait", _id(job), answer, args, reading.reply)
+        return reading
+
+    def _not_answered(self, job: Job | str, answer: Answer, budget_ms: int | None) -> None:
+        """A wait that we gave up on: whose fault it is depends on the job and the budget."""
+        known = self.jobs.get(_id(job))
+        slack_us = self.slack_us(answer.call_us)
+        ended_us = None if known is None else known.ended_us or known.gone_us
+        if known is None or known.gone_us is not None:
+            why, clause = "a wait on an unknown id hung", "W7"
+        elif ended_us is not None and answer.return_us > ended_us + slack_us:
+            late_ms = (answer.return_us - max(ended_us, answer.call_us)) // 1000
+            why, clause = f"a waiter sleeps on {late_ms} ms after the job was seen ended", "W2"
+        elif budget_ms and answer.trip_us > budget_ms * 1000 + slack_us:
+            why, clause = f"a wait of {budget_ms} ms was not over after {answer.trip_us} us", "W4"
+        else:
+            return  # the budget is not spent and the job may live
+        self.find(clause, why, allowed="an answer by then", answers=(answer,))
+
+    async def result(self, job: Job | str, *, conn: Connection | None = None) -> Reading:
+        """`GET /jobs/{id}/result`."""
+        path = job.result_url if isinstance(job, Job) else self._path(job, "/result")
+        answer, reading = await self._get(Route.RESULT, job, path, conn, None)
+        self._note_trip(answer)
+        reply = reading.reply
+        if reading.outcome is Outcome.NOT_FOUND:
+            reply = {"status": "not_found"}
+        self._record("result", _id(job), answer, {}, reply)
+        return reading
+
+    async def infer(self, body: bytes, *, timeout_s: float | None = None) -> Answer:
+        """`POST /infer`."""
+        return await self.send("POST", "/infer", body=body, may_5xx=True, timeout_s=timeout_s)
+
+    async def _get(
+        self,
+        route: Route,
+        job: Job | str,
+        path: str,
+        conn: Connection | None,
+        limit_s: float | None,
+    ) -> tuple[Answer, Reading]:
+        request = self.client.request("GET", path)
+        answer = await self.client.send(request, conn=conn, timeout_s=limit_s)
+        # How long a wait may take is judged apart.
+        self.look_at(answer, may_fail=route is Route.WAIT and answer.trouble == "timeout")
+        reading = read(route, answer, _id(job), self.target.adapter)
+        self.report(reading.faults, answer)
+        self._learn(_id(job), answer, reading)
+        return answer, reading
+
+    @property
+    def has_stuck(self) -> bool:
+        """Whether several jobs never ended: then no more patience is wasted on others."""
+        return len(self._stuck) >= 2
+
+    def patience_s(self) -> float:
+        """How long at most a full queue may take to empty, with room to spare."""
+        limits, bodies = self.target.limits, self.target.bodies
+        one_ms = max(bodies.slow_ms or 0, bodies.late_ms or 0, limits.timeout_ms or 0, 1000)
+        depth = min(max(self.max_queue or 1, 1), 64)
+        if self.has_stuck:
+            return 1.0 + one_ms / 1000
+        return 5.0 + 2 * one_ms / 1000 * max(1, depth / (limits.workers or 1))
+
+    def _path(self, job: Job | str, action: str = "") -> str:
+        if isinstance(job, Job) and not action:
+            return job.poll_url
+        return f"{self.target.prefix}/jobs/{_id(job)}{action}"
+
+    def _learn(self, job_id: str, answer: Answer, reading: Reading) -> None:
+        """Narrow the interval in which a job was live."""
+        job = self.jobs.get(job_id)
+        if job is None:
+            return
+        if reading.terminal or reading.state == "running":
+            job.started_us = min(job.started_us or answer.return_us, answer.return_us)
+        if reading.outcome is Outcome.NOT_FOUND:
+            job.gone_us = min(job.gone_us or answer.return_us, answer.return_us)
+            if answer.return_us < job.call_us + self._shortest_life_us(job):
+                self.find(
+                    "R1",
+                    f"a `{job.kind}` job is unknown {(answer.return_us - job.call_us) // 1000} ms "
+                    "after its submit: it cannot have ended by then",
+                    allowed="never evicted while it is live",
+                    answers=(job.answer, answer),
+                )
+        elif reading.outcome is Outcome.READY or reading.state in ("done", "failed", "timeout"):
+            job.state = "done" if reading.outcome is Outcome.READY else str(reading.state)
+            job.ended_us = min(job.ended_us or answer.return_us, answer.return_us)
+        elif reading.state in ("pending", "running"):
+            # A wait that ran out saw the state when it returned, not when it was called; its call
+            # is the safe bound.
+            job.live_us = max(job.live_us, answer.call_us)
+            if reading.state == "pending":
+                job.pending_us = max(job.pending_us, answer.call_us)
+            if not job.terminal:
+                job.state = str(reading.state)
+
+    def _shortest_life_us(self, job: Job) -> int:
+        """How long a job of that kind lives at least, by the target file, with a margin."""
+        bodies, budget_ms = self.target.bodies, self.target.limits.timeout_ms
+        if job.kind == "slow":
+            life_ms = bodies.slow_ms or 0
+        elif job.kind in ("late", "late_failing"):
+            life_ms = bodies.late_ms or 0
+        else:
+            return 0
+        return min(life_ms, budget_ms or life_ms) * 800
+
+    def _record(
+        self,
+        op: str,
+        job_id: str | None,
+        answer: Answer,
+        args: dict[str, Any],
+        reply: dict[str, Any] | None,
+    ) -> None:
+        if reply is None and op != "submit":
+            return  # a read without a usable answer says nothing
+        returned = answer.return_us if reply is not None else None
+        client = answer.conn or "none"
+        call = Call(client, op, job_id, answer.call_us, returned, CLOCK_ID, args, reply)
+        self.history.append(call)
+        self.answers.append((call, answer))
+
+
+def _id(job: Job | str) -> str:
+    return job.id if isinstance(job, Job) else job

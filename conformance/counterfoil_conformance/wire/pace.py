@@ -1,0 +1,83 @@
+"""How late is late: round trips and the lag of our own loop, measured all through the run.
+
+A timing verdict may blame a target for what exceeds tolerance + round trip, as measured at that
+time. Every prompt read of the run is a measurement; so is a task of ours that sleeps for a moment
+and notes by how much it overslept: on a loaded machine all that is late may be late because of us.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from counterfoil_conformance.run import DEFAULT_TOLERANCE_MS, Publish, RunOptions
+from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.reporting import Reporting
+from counterfoil_conformance.wire.target import Target
+
+__all__ = ["Pace"]
+
+_TRIPS_KEPT: Final = 256
+
+
+@dataclass(slots=True)
+class _Lag:
+    """How late our own event loop was, lately: (when us, late us)."""
+
+    seen: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=512))
+
+    async def measure(self, period_s: float = 0.05) -> None:
+        while True:
+            before = now_us()
+            await asyncio.sleep(period_s)
+            after = now_us()
+            self.seen.append((after, max(0, after - before - int(period_s * 1e6))))
+
+    def worst_us(self, since_us: int) -> int:
+        return max((late for at, late in self.seen if at >= since_us), default=0)
+
+
+class Pace(Reporting):
+    """Measures round trips and lag; says how late an answer may be."""
+
+    def __init__(self, target: Target, options: RunOptions, publish: Publish) -> None:
+        super().__init__(target, options, publish)
+        self.lag = _Lag()
+        self.worst_trip_us = 0
+        self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
+
+    @property
+    def tolerance_ms(self) -> float:
+        """The declared tolerance: of the command line, else of the target file, else 250."""
+        given = (self.options.tolerance_ms, self.target.tolerance.ms)
+        return next((ms for ms in given if ms is not None), DEFAULT_TOLERANCE_MS)
+
+    def trip_us(self, since_us: int = 0) -> int:
+        """The worst round trip of a prompt read since then, or of the recent ones."""
+        recent = [trip for at, trip in self._trips if at >= since_us]
+        return max(recent or [trip for _, trip in self._trips], default=0)
+
+    def slack_us(self, since_us: int | None = None) -> int:
+        """Tolerance + the worst measured round trip and lag of our own loop since then, in us.
+
+        Without `since_us`: over the last 3 s. This is how late an answer that is due "at once" may
+        be before it is called late.
+        """
+        since = now_us() - 3_000_000 if since_us is None else since_us - 1_000_000
+        measured = max(self.trip_us(since), self._usual_trip_us())
+        return int(self.tolerance_ms * 1000) + measured + self.lag.worst_us(since)
+
+    def usual_trip_ms(self) -> float:
+        """The median of the round trips kept."""
+        trips = sorted(trip for _, trip in self._trips)
+        return trips[len(trips) // 2] / 1000 if trips else 0.0
+
+    def _usual_trip_us(self) -> int:
+        """Nearly the worst of all trips kept: a jittery target is jittery throughout."""
+        trips = sorted(trip for _, trip in self._trips)
+        return trips[int(len(trips) * 0.98)] if trips else 0
+
+    def _note_trip(self, answer: Answer) -> None:
+        if answer.ok:
+            self._trips.append((answer.return_us, answer.trip_us))
+            self.worst_trip_us = max(self.worst_trip_us, answer.trip_us)
