@@ -7,6 +7,7 @@ breaks. Times are integer microseconds of this process's monotonic clock.
 
 import json
 import math
+import re
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,7 @@ class NotJson:
 
 
 NOT_JSON: Final = NotJson()
+_SHOWN_BYTES: Final = 400
 
 
 def now_us() -> int:
@@ -51,7 +53,8 @@ class Request:
             shown = repr(self.raw[:200])[2:-1].replace("'", r"'\''")
             host = self.base_url.split("//")[-1].replace(":", " ")
             return f"printf '{shown}' | nc {host}"
-        words = ["curl -i", "--path-as-is"]
+        source, data = _body_words(self.body)
+        words = [f"{source}curl -i", "--path-as-is"]
         if self.method == "HEAD":
             words.append("-I")
         elif self.method != ("POST" if self.body is not None else "GET"):
@@ -61,16 +64,32 @@ class Request:
                 continue
             text = value.replace(self.secret, "$TOKEN") if self.secret else value
             words.append(f'-H "{name}: {text}"')
-        if self.body is not None:
-            words.append(f"--data-binary {_quoted(self.body)}")
+        if data:
+            words.append(f"--data-binary {data}")
         words.append(f"'{self.base_url}{self.path}'")
         return " ".join(words)
 
 
+def _body_words(body: bytes | None) -> tuple[str, str]:
+    """What makes a body on the command line: something to pipe from, and curl's argument.
+
+    A long run of spaces (how the kit makes bodies large) is made by `printf`: no shell takes a
+    megabyte as an argument.
+    """
+    if body is None:
+        return "", ""
+    run = max(re.findall(rb" {200,}", body), key=len, default=b"")
+    before, _, after = body.partition(run) if run else (body, b"", b"")
+    if run and len(before) + len(after) <= _SHOWN_BYTES:
+        made = f"printf '%s%*s%s' {_quoted(before)} {len(run)} '' {_quoted(after)} | "
+        return made, "@-"
+    return "", _quoted(body)
+
+
 def _quoted(body: bytes) -> str:
     text = body.decode("utf-8", "backslashreplace").replace("'", r"'\''")
-    if len(text) > 2000:
-        text = f"{text[:2000]}... ({len(body)} bytes)"
+    if len(text) > _SHOWN_BYTES:
+        text = f"{text[:_SHOWN_BYTES]}... ({len(body)} bytes)"
     return f"'{text}'"
 
 
@@ -126,6 +145,7 @@ class Answer:
         if self.trouble:
             return f"{self.trouble} ({self.detail})" if self.detail else self.trouble
         text = self.body[:300].decode("utf-8", "backslashreplace")
+        text = " ".join(text.split())
         text = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
         return f"{self.status} {text}{'...' if len(self.body) > 300 else ''}".rstrip()
 

@@ -23,7 +23,6 @@ __all__ = ["broken_laws", "errors_of", "is_pointer", "raw_in_head", "retry_after
 # What our probes try to smuggle into an answer's head.
 INJECTED: Final = "x-injected"
 _BODY_REFUSALS: Final = (400, 413, 415, 422)
-_POINTER: Final = re.compile(r"#?(/([^~]|~[01])*)*\Z", re.DOTALL)
 
 
 def broken_laws(answer: Answer, target: Target) -> Iterator[Fault]:
@@ -107,8 +106,11 @@ def errors_of(answer: Answer, target: Target) -> list[Any] | None:
 
 
 def is_pointer(value: Any) -> bool:
-    """Whether it is a JSON pointer (RFC 6901), as a string or as a URI fragment."""
-    return isinstance(value, str) and _POINTER.match(value) is not None
+    """Whether it is a JSON pointer (RFC 6901), as a string or as a URI fragment.
+
+    How it escapes `/` and `~` is not looked at: only a field that nobody knows has them.
+    """
+    return isinstance(value, str) and (value == "" or value.removeprefix("#").startswith("/"))
 
 
 def _is_json(answer: Answer) -> bool:

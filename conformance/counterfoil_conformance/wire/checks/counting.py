@@ -6,6 +6,7 @@ has done itself; requests that were refused count for nothing.
 """
 
 import asyncio
+import re
 from collections import Counter
 
 from counterfoil_conformance.wire.answer import Answer, now_us
@@ -91,10 +92,24 @@ async def counters_agree_with_the_ledger(ctx: Context) -> None:
         return
     tally = Tally(ctx)
     if not await tally.open():
-        ctx.untestable("M1", str(tally.before))
+        await _say_why(ctx, str(tally.before))
         return
     await _do_some(ctx)
     await tally.close()
+
+
+async def _say_why(ctx: Context, lack: str) -> None:
+    """Names that are in the text and have no number are the target's; others are not known."""
+    answer = await ctx.session.send(
+        "GET", ctx.target.metrics.path or "/metrics", prefix=False, json_route=False
+    )
+    told = [getattr(ctx.target.metrics, key) for key in DEFAULT_NAMES]
+    names = [name.split("{")[0] for name in told if name]
+    text = answer.body.decode("utf-8", "replace")
+    if names and all(re.search(rf"^{re.escape(name)}\b", text, re.MULTILINE) for name in names):
+        ctx.warn("M1", f"a counter is no number ({lack})", allowed="numbers", answers=(answer,))
+    else:
+        ctx.untestable("M1", lack)
 
 
 def _judge_sum(ctx: Context, found: Counters, answer: Answer) -> None:

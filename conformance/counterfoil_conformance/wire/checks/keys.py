@@ -7,11 +7,12 @@ control is the right token under another spelling of the scheme: it must open th
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from counterfoil_conformance.wire.answer import Answer
-from counterfoil_conformance.wire.probing import admit, all_of, has_infer, quick_body
+from counterfoil_conformance.wire.probing import admit, all_of, error_text, has_infer, quick_body
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
@@ -64,6 +65,7 @@ def _doors(ctx: Context, *, infer: bool) -> Iterator[Door]:
 def _nearly(token: str) -> dict[str, dict[str, str]]:
     """Headers that are not the token, by what is wrong with them."""
     swapped = token.swapcase()
+    other = {at: "x" if token[at] != "x" else "y" for at in (0, len(token) // 2, len(token) - 1)}
     basic = base64.b64encode(f"user:{token}".encode()).decode()
     plain = base64.b64encode(token.encode()).decode()
     values = {
@@ -73,6 +75,8 @@ def _nearly(token: str) -> dict[str, dict[str, str]]:
         "the token without its first character": f"Bearer {token[1:]}",
         "the token and a character": f"Bearer {token}x",
         "a character and the token": f"Bearer x{token}",
+        "the token with another first character": f"Bearer {other[0]}{token[1:]}",
+        "the token with another last character": f"Bearer {token[:-1]}{other[len(token) - 1]}",
         "the token twice": f"Bearer {token}{token}",
         "the token and a word": f"Bearer {token} x",
         "the token and a comma": f"Bearer {token}, x",
@@ -95,6 +99,8 @@ def _nearly(token: str) -> dict[str, dict[str, str]]:
     wrong = {name: {"Authorization": value} for name, value in values.items()}
     wrong["a cookie"] = {"Cookie": f"token={token}; Authorization=Bearer {token}"}
     wrong["another header"] = {"X-API-Key": token, "X-Auth-Token": token}
+    local = {"X-Forwarded-For": "127.0.0.1", "X-Real-IP": "127.0.0.1", "Forwarded": "for=127.0.0.1"}
+    wrong["the word of a local proxy"] = local
     wrong["Proxy-Authorization"] = {"Proxy-Authorization": f"Bearer {token}"}
     return wrong
 
@@ -235,6 +241,7 @@ async def a_known_job_is_401_too(ctx: Context) -> None:
             if answer.ok:
                 said = f"GET {path} of a known job without the token: {answer.status}"
                 ctx.expect(answer.status == 401, "K1", said, allowed="401", answers=(answer,))
+    await _alike(ctx, job.id)
     for method in ("DELETE", "HEAD"):
         answer = await ctx.session.send(
             method, f"/jobs/{job.id}", token=None, json_route=method != "HEAD"
@@ -242,3 +249,20 @@ async def a_known_job_is_401_too(ctx: Context) -> None:
         if answer.ok:
             said = f"{method} on a known job without the token: {answer.status}"
             ctx.expect(answer.status == 401, "K1", said, allowed="401", answers=(answer,))
+
+
+async def _alike(ctx: Context, known: str) -> None:
+    """The 401s of a known and of an unknown id say the same (ids and numbers aside)."""
+    said: dict[str, set[str]] = {}
+    for _ in range(2):
+        for kind, job_id in (("known", known), ("unknown", f"cf-{ctx.session.nonce()}")):
+            answer = await ctx.session.send("GET", f"/jobs/{job_id}", token=None)
+            if answer.status != 401:
+                return
+            text = re.sub(r"\d+", "#", error_text(ctx, answer).replace(job_id, "<id>"))
+            said.setdefault(kind, set()).add(text)
+    # Only where each kind always reads the same does a difference tell them apart.
+    if all(len(texts) == 1 for texts in said.values()):
+        fine = said["known"] == said["unknown"]
+        why = f"the 401 of a known id reads {said['known']}, of an unknown one {said['unknown']}"
+        ctx.expect(fine, "K1", why, allowed="alike")
