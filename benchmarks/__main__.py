@@ -29,8 +29,8 @@ def main() -> None:
         rates_table(compare(3 if quick else 9, 1.0 if quick else 4.0)),
         ledger_table(cost((100, 100_000), 50 if quick else 300)),
         waiters_table(
-            asyncio.run(wake_all(1_000 if quick else 9_000)),
-            asyncio.run(wakes(1_000 if quick else 9_000, 100 if quick else 1_000)),
+            asyncio.run(wake_all(1_000 if quick else 10_000)),
+            asyncio.run(wakes(1_000 if quick else 10_000, 100 if quick else 1_000)),
         ),
     ]
     page = INTRODUCTION + machine(load) + "\n".join(parts)

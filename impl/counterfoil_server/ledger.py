@@ -227,7 +227,11 @@ class JobLedger:
         new_id: Callable[[], str] = random_job_id,
         listener: Listener | None = None,
     ) -> None:
-        """An empty ledger. `clock` gives monotonic ms; `new_id` must not repeat for ever."""
+        """An empty ledger.
+
+        `clock` gives monotonic ms. Neither it nor `new_id` may raise, and `new_id` must not repeat
+        itself for ever.
+        """
         self.limits = limits
         self._clock = clock
         self._new_id = new_id
