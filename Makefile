@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types unit prove conform fault-matrix bench endurance format lock docs clean
+.PHONY: help setup test lint types unit prove conform fault-matrix mutants load-faults bench endurance format lock docs clean
 
 help: ## say what the targets are
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -43,6 +43,12 @@ conform: $(STAMP) ## start our own server and judge it, clause by clause
 fault-matrix: $(STAMP) ## run the kit on every stranger and every seeded fault (an hour)
 	$(BIN)/python tools/fault_matrix.py --jobs 3
 	$(BIN)/python tools/fault_matrix.py --jobs 3 --missed --profile full
+
+mutants: $(STAMP) ## show every seeded fault of the ledger to every layer; writes docs/kill-matrix.md
+	$(BIN)/counterfoil mutants --page docs/kill-matrix.md
+
+load-faults: $(STAMP) ## run the stress profile against ten seeded faults (minutes)
+	COUNTERFOIL_LOAD_FAULTS=all $(BIN)/pytest tests/load/test_load_faults.py
 
 bench: $(STAMP) ## measure the server and its limit in one run; writes docs/performance.md (minutes, alone)
 	$(BIN)/python -m benchmarks

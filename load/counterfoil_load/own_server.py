@@ -4,14 +4,16 @@ import secrets
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from counterfoil_conformance.errors import HarnessError
 
-__all__ = ["OwnServer", "own_server"]
+__all__ = ["SERVE", "OwnServer", "own_server"]
+
+SERVE: Final = (sys.executable, "-m", "counterfoil_conformance", "serve")
 
 # The historic profile: more submitters than places, more jobs than are retained.
 MAX_QUEUE: Final = 32
@@ -20,12 +22,12 @@ JOB_TTL_MS: Final = 60_000
 STOP_WITHIN_S: Final = 15.0
 _READY: Final = "listening on "
 
-_TARGET: Final = f"""\
+_TARGET: Final = """\
 exclusive = true
 [limits]
-max_queue = {MAX_QUEUE}
-max_completed = {MAX_COMPLETED}
-job_ttl_ms = {JOB_TTL_MS}
+max_queue = {max_queue}
+max_completed = {max_completed}
+job_ttl_ms = {job_ttl_ms}
 timeout_ms = 0
 async_enabled = true
 """
@@ -40,17 +42,25 @@ class OwnServer(NamedTuple):
 
 
 @contextmanager
-def own_server() -> Iterator[OwnServer]:
-    """Start the server, and stop it at the end.
+def own_server(
+    serve: Sequence[str] = SERVE,
+    *,
+    max_queue: int = MAX_QUEUE,
+    max_completed: int = MAX_COMPLETED,
+    job_ttl_ms: int = JOB_TTL_MS,
+) -> Iterator[OwnServer]:
+    """Start the server, and stop it at the end; `serve` are the words before its flags.
 
     Raises:
         HarnessError: it ended before it listened.
     """
     token = secrets.token_hex(16)
+    limits = {"max_queue": max_queue, "max_completed": max_completed, "job_ttl_ms": job_ttl_ms}
+    command = [*serve, *_flags(token, limits)]
     with tempfile.TemporaryDirectory(prefix="counterfoil-load-") as folder:
         target_file = Path(folder) / "target.toml"
-        target_file.write_text(_TARGET, encoding="utf-8")
-        with subprocess.Popen(_command(token), stdout=subprocess.PIPE, text=True) as process:
+        target_file.write_text(_TARGET.format_map(limits), encoding="utf-8")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 yield OwnServer(_url_of(process), target_file, token)
             finally:
@@ -61,7 +71,7 @@ def own_server() -> Iterator[OwnServer]:
                     process.kill()
 
 
-def _command(token: str) -> list[str]:
+def _flags(token: str, limits: dict[str, int]) -> list[str]:
     flags = {
         "model": "probe",
         "port": 0,
@@ -69,13 +79,12 @@ def _command(token: str) -> list[str]:
         "runner-token": token,
         "async-enabled": "true",
         "async-timeout": 0,
-        "async-max-queue": MAX_QUEUE,
-        "async-max-completed": MAX_COMPLETED,
-        "async-job-ttl": JOB_TTL_MS,
+        "async-max-queue": limits["max_queue"],
+        "async-max-completed": limits["max_completed"],
+        "async-job-ttl": limits["job_ttl_ms"],
         "log-level": "warning",
     }
-    words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
-    return [sys.executable, "-m", "counterfoil_conformance", "serve", *words]
+    return [word for name, value in flags.items() for word in (f"--{name}", str(value))]
 
 
 def _url_of(process: "subprocess.Popen[str]") -> str:

@@ -8,32 +8,18 @@ they find. Exit code 1 if a fault survives, or if a layer reports the ledger as 
 import argparse
 import fnmatch
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from counterfoil_conformance.errors import UsageError
-from counterfoil_conformance.mutants.layers import LAYERS, Found, Layer, look
+from counterfoil_conformance.mutants.layers import LAYERS, SHIPPED, Found, Layer, look
 from counterfoil_conformance.mutants.ledger import LedgerFault, all_ledger_faults
-from counterfoil_server.ledger import JobLedger
+from counterfoil_conformance.mutants.page import matrix_page
+from counterfoil_conformance.mutants.row import Row, examine
 
-__all__ = ["Row", "add_arguments", "examine", "run"]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the layers made of one fault."""
-
-    fault: LedgerFault
-    found: dict[str, Found]
-
-    @property
-    def killers(self) -> tuple[str, ...]:
-        """The layers that reported a clause the fault is bound to."""
-        bound = set(self.fault.clauses)
-        return tuple(name for name, found in self.found.items() if found.clauses & bound)
+__all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fault", action="append", default=[], metavar="GLOB", help="only these")
     parser.add_argument("--list", action="store_true", help="list the faults and end")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix as JSON")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the matrix as a page")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,15 +46,14 @@ def run(args: argparse.Namespace) -> int:
     for fault in faults:
         with console.status(f"{len(rows)} of {len(faults)} faults done; now: {fault.name}"):
             rows.append(examine(fault, layers))
+        if not console.is_terminal:
+            print(f"{fault.name}: {' '.join(rows[-1].killers) or 'SURVIVES'}", flush=True)
     _print(console, rows, layers, accused)
+    if args.page:
+        args.page.write_text(matrix_page(rows, layers), encoding="utf-8")
     if args.json:
         args.json.write_text(json.dumps([_as_json(row) for row in rows], indent=2) + "\n")
     return int(bool(accused) or any(not row.killers for row in rows))
-
-
-def examine(fault: LedgerFault, layers: tuple[Layer, ...]) -> Row:
-    """Show one fault to some layers."""
-    return Row(fault, {layer.name: look(layer, fault.cls, fault.clauses) for layer in layers})
 
 
 def _chosen_layers(names: list[str]) -> tuple[Layer, ...]:
@@ -92,7 +78,7 @@ def _fits(fault: LedgerFault, glob: str) -> bool:
 
 def _accusations_of_the_shipped(layers: tuple[Layer, ...]) -> dict[str, Found]:
     """What the layers report of the ledger as it ships: nothing, or they are worth nothing."""
-    looked = {layer.name: look(layer, JobLedger, ()) for layer in layers}
+    looked = {layer.name: look(layer, SHIPPED) for layer in layers}
     return {name: found for name, found in looked.items() if found.clauses or found.failed}
 
 

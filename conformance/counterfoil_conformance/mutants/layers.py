@@ -3,26 +3,32 @@
 A *layer* is one way of looking: calls in sequence, waits in real time, every interleaving, races of
 real threads, a long stress. Each is run on the faulty ledger exactly as `conform` runs it on
 anybody's; nothing here knows which fault it is looking at. A layer *finds* a fault when it reports
-one of the clauses the fault is bound to; anything else it reports is shown beside.
+one of the clauses the fault is bound to; anything else it reports is shown beside. Two layers look
+at the law and the protocol, not at code: they find a fault when they refute its twin there.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from counterfoil_conformance.errors import HarnessError
+from counterfoil_conformance.mutants.ledger import LedgerFault
+from counterfoil_conformance.mutants.twins import refuted_by_lemmas, refuted_by_model
+from counterfoil_conformance.mutants.wire import WIRE_FAULTS, examine
 from counterfoil_conformance.report.events import Event, Finding
 from counterfoil_conformance.run import RunOptions
 from counterfoil_conformance.schedules.check import explore_scenario
-from counterfoil_conformance.schedules.scenarios import SCENARIOS
+from counterfoil_conformance.schedules.scenarios import SCENARIOS, Scenario
 from counterfoil_conformance.subjects import checks
 from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.registry import CHECKS
 from counterfoil_conformance.subjects.run import run_checks
 from counterfoil_server.ledger import JobLedger
 
-__all__ = ["DETERMINISTIC", "LAYERS", "Found", "Layer", "look"]
+__all__ = ["DETERMINISTIC", "LAYERS", "SHIPPED", "Found", "Layer", "look"]
+
+SHIPPED: Final = LedgerFault("none", "The ledger as it ships.", (), JobLedger)
 
 assert checks, "importing the package fills the table of checks"
 
@@ -38,29 +44,36 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One way of looking; `find` returns the clauses it reports, and may stop at `sought`."""
+    """One way of looking; `find` returns the clauses it reports, and may stop at the fault's own.
+
+    `twin`: it looks at the same mistake in the law or the protocol, so all it reports counts.
+    """
 
     name: str
     sentence: str
     deterministic: bool
-    find: Callable[[type[JobLedger], frozenset[str]], frozenset[str]]
+    find: Callable[[LedgerFault], frozenset[str]]
+    twin: bool = False
+
+    def finds(self, fault: LedgerFault, found: Found) -> bool:
+        """Whether what was reported is a report of this fault."""
+        return bool(found.clauses if self.twin else found.clauses & set(fault.clauses))
 
 
-def look(layer: Layer, cls: type[JobLedger], sought: Iterable[str]) -> Found:
-    """Run one layer on a ledger class."""
+def look(layer: Layer, fault: LedgerFault) -> Found:
+    """Run one layer on a ledger, faulty or as it ships."""
     started = time.monotonic()
     try:
-        clauses, failed = layer.find(cls, frozenset(sought)), ""
+        clauses, failed = layer.find(fault), ""
     except HarnessError as error:
         clauses, failed = frozenset(), str(error)
     return Found(clauses, time.monotonic() - started, failed)
 
 
-def _by_checks(*modules: str) -> Callable[[type[JobLedger], frozenset[str]], frozenset[str]]:
+def _by_checks(*modules: str) -> Callable[[LedgerFault], frozenset[str]]:
     """The checks of these modules of `subjects.checks`, as `conform python:...` runs them."""
 
-    def find(cls: type[JobLedger], sought: frozenset[str]) -> frozenset[str]:
-        del sought
+    def find(fault: LedgerFault) -> frozenset[str]:
         broken: set[str] = set()
 
         def publish(event: Event) -> None:
@@ -68,22 +81,47 @@ def _by_checks(*modules: str) -> Callable[[type[JobLedger], frozenset[str]], fro
                 broken.add(event.clause)
 
         chosen = [c for c in CHECKS if c.function.__module__.rpartition(".")[2] in modules]
-        with PythonSubject(cls) as subject:
+        with PythonSubject(fault.cls) as subject:
             run_checks(chosen, subject, RunOptions(seed=1), publish)
         return frozenset(broken)
 
     return find
 
 
-def _by_schedules(cls: type[JobLedger], sought: frozenset[str]) -> frozenset[str]:
-    """Every interleaving of every scenario, until a sought clause is broken."""
+# A broken ledger may have far more interleavings than a sound one. What is quickly seen is looked
+# at first, in every scenario, and only what is left over gets its time.
+_GLANCE_S: Final = 0.5
+_LOOK_S: Final = 10.0
+
+
+def _by_schedules(fault: LedgerFault) -> frozenset[str]:
+    """Every interleaving of every scenario, until one of the fault's clauses is broken."""
+    sought = frozenset(fault.clauses)
     broken: set[str] = set()
-    for scenario in SCENARIOS:
-        explored = explore_scenario(cls, scenario, stop_at=sought)
-        broken |= {fault.clause for fault in explored.faults}
-        if broken & sought:
-            break
+    left: Sequence[Scenario] = SCENARIOS
+    for seconds in (_GLANCE_S, _LOOK_S):
+        unfinished = []
+        for scenario in left:
+            explored = explore_scenario(fault.cls, scenario, stop_at=sought, seconds=seconds)
+            broken |= {shown.clause for shown in explored.faults}
+            if broken & sought:
+                return frozenset(broken)
+            if not explored.report.exhausted:
+                unfinished.append(scenario)
+        left = unfinished
     return frozenset(broken)
+
+
+def _by_wire(fault: LedgerFault) -> frozenset[str]:
+    """The whole server with this ledger, over HTTP; nothing, where the fault is not seeded there.
+
+    The ledger as it ships is judged over HTTP by `counterfoil conform`.
+    """
+    seeded = WIRE_FAULTS.get(fault.name)
+    if seeded is None:
+        return frozenset()
+    outcome = examine(seeded, RunOptions(only=frozenset(seeded.clauses), seed=1))
+    return frozenset(outcome.fails) | (frozenset(outcome.warns) if seeded.should else frozenset())
 
 
 LAYERS: Final = (
@@ -102,6 +140,21 @@ LAYERS: Final = (
     Layer("waits", "waits around an end, in real time", False, _by_checks("waiting")),
     Layer("races", "small races of real threads, many times", False, _by_checks("races")),
     Layer("stress", "eleven threads for some seconds", False, _by_checks("stress")),
+    Layer("wire", "the whole server over HTTP, as a black box", False, _by_wire),
+    Layer(
+        "model",
+        "the same mistake in the protocol, searched exhaustively",
+        True,
+        lambda fault: refuted_by_model(fault.name),
+        twin=True,
+    ),
+    Layer(
+        "lemmas",
+        "the same mistake in the law, or in the rules that ship, refuted for all integers",
+        True,
+        lambda fault: refuted_by_lemmas(fault.name),
+        twin=True,
+    ),
 )
 
 DETERMINISTIC: Final = tuple(layer.name for layer in LAYERS if layer.deterministic)

@@ -76,7 +76,7 @@ _SEEN_FROM_WITHIN: Final = ("A1", "S7")
 _CHEAPEST: Final = {
     "first-waiter-only": "schedules",
     "timeout-wakes-nobody": "schedules",
-    "start-wakes-waiters": "waits",
+    "start-wakes-waiters": "schedules",
     "state-before-error": "schedules",
 }
 
@@ -397,7 +397,7 @@ class _WaitsForEnded(JobLedger):
         return watch
 
 
-@ledger_fault("start-ends-the-wait", "W4")
+@ledger_fault("start-ends-the-wait", "W4", cheapest="schedules")
 class _StartWakes(JobLedger):
     """A waiter of a running job is answered at once."""
 
@@ -407,7 +407,7 @@ class _StartWakes(JobLedger):
         return seen if running else super().wait(job_id, budget_ms)
 
 
-@ledger_fault("budget-in-tens", "W4")
+@ledger_fault("budget-in-tens", "W4", cheapest="schedules")
 class _TenTimes(JobLedger):
     """A wait lasts ten times its budget."""
 
@@ -415,7 +415,7 @@ class _TenTimes(JobLedger):
         return super().wait(job_id, budget_ms * 10)
 
 
-@ledger_fault("expired-wait-is-unknown", "W4 S8")
+@ledger_fault("expired-wait-is-unknown", "W4 S8 A10 R7 W7", cheapest="schedules")
 class _ExpiredUnknown(JobLedger):
     """A wait whose budget runs out says that the job is unknown."""
 
@@ -424,7 +424,7 @@ class _ExpiredUnknown(JobLedger):
         return seen if seen is not None and seen.state.terminal else None
 
 
-@ledger_fault("unknown-is-waited-for", "W7")
+@ledger_fault("unknown-is-waited-for", "W7", cheapest="schedules")
 class _WaitsForUnknown(JobLedger):
     """A wait on an unknown id lasts its budget."""
 

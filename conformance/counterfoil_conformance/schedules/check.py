@@ -161,9 +161,8 @@ def _look_at(found: Explored, schedule: str, run: ScenarioRun) -> None:
     """Judge what one execution showed; a history that was seen before was judged then."""
     for why in run.raised:
         _blame(found, "S1", why, schedule)
-    for call in run.overslept:
-        why = f"{call.client} slept until its budget was over although the job was terminal"
-        _blame(found, "W2", why, schedule)
+    for clause, why in run.misjudged:
+        _blame(found, clause, why, schedule)
     if run.stuck_in:
         stuck = f"nobody can go on: {', '.join(run.stuck_in)}"
         asleep = all("sleep" in where for where in run.stuck_in)

@@ -34,7 +34,7 @@ class Run(Protocol):
 
 @dataclass(slots=True)
 class Exploration:
-    """What an exploration covered: complete executions, those cut short, seconds, exhausted."""
+    """What an exploration covered: complete executions, those cut short, CPU seconds, exhausted."""
 
     schedules: int = 0
     pruned: int = 0
@@ -65,10 +65,10 @@ def explore(  # noqa: PLR0913 - the knobs of a search, named
     """Run every execution and yield its choices and what became of it.
 
     `lazy_timers` lets a timer go off only where nothing else can happen. `report` is kept up to
-    date; after `seconds` the exploration ends, not exhausted. What was yielded before a shared
-    field was found is yielded again with its points.
+    date; after `seconds` of computing (a busy machine changes no verdict) the exploration ends, not
+    exhausted. What was yielded before a shared field was found is yielded again with its points.
     """
-    started = time.monotonic()
+    started = time.thread_time()
     path: list[_Node] = []
     while True:
         run = make_run()
@@ -84,7 +84,7 @@ def explore(  # noqa: PLR0913 - the knobs of a search, named
             yield [node.chosen[0] for node in path], run
         else:
             report.pruned += 1
-        report.seconds = time.monotonic() - started
+        report.seconds = time.thread_time() - started
         if not _backtrack(path, reduced):
             return
         if report.seconds > seconds:

@@ -5,14 +5,18 @@ another was called has the smaller stamp, and nothing else can be told from them
 no client could tell apart have equal histories, and the judge sees each distinct one once.
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from counterfoil_conformance.oracle.history import Call
+from counterfoil_conformance.run import DEFAULT_TOLERANCE_MS
 from counterfoil_conformance.schedules.scenarios import Op, Scenario
-from counterfoil_conformance.schedules.scheduler import TIME, Scheduler
+from counterfoil_conformance.schedules.scheduler import TIME, Scheduler, VirtualThread
 from counterfoil_conformance.subjects.host import Host
 
 __all__ = ["ScenarioRun"]
+
+_TERMINAL: Final = ("done", "failed", "timeout")
 
 
 class ScenarioRun:
@@ -21,7 +25,7 @@ class ScenarioRun:
     def __init__(self, scenario: Scenario, host: Host) -> None:
         self.calls: list[Call] = []
         self.stuck_in: list[str] = []
-        self.overslept: list[Call] = []
+        self.misjudged: list[tuple[str, str]] = []
         self.raised: list[str] = []
         self._scenario = scenario
         self._host = host
@@ -60,6 +64,9 @@ class ScenarioRun:
     def _perform(self, client: str, message: Op, label: str | None) -> None:
         self._scheduler.point(TIME, changes=False, label=f"call {message['op']}")
         call_us = self._tick()
+        thread = self._scheduler.current
+        if thread is not None:
+            thread.slept_s, thread.timer_rang = 0.0, False
         try:
             reply = self._host.perform(message)
         except Exception as error:
@@ -68,10 +75,14 @@ class ScenarioRun:
         self._scheduler.point(TIME, changes=True, label=f"return from {message['op']}")
         if label is not None:
             self._jobs[label] = reply.get("job")
-        call = self._recorded(client, message, call_us, reply)
-        self.calls.append(call)
-        if self._overslept(message, reply):
-            self.overslept.append(call)
+        self.calls.append(self._recorded(client, message, call_us, reply))
+        if message["op"] == "wait" and thread is not None:
+            self.misjudged += [
+                (clause, f"{client}: {why}")
+                for clause, why in _faults_of_sleep(
+                    thread, message["budget_ms"], reply, thread.number in self._late
+                )
+            ]
 
     def _recorded(self, client: str, message: Op, call_us: int, reply: dict[str, Any]) -> Call:
         job = message.get("job")
@@ -89,13 +100,6 @@ class ScenarioRun:
             reply=reply,
         )
 
-    def _overslept(self, message: Op, reply: dict[str, Any]) -> bool:
-        """Whether a wait slept to its budget's end although its job was terminal (W2)."""
-        thread = self._scheduler.current
-        if message["op"] != "wait" or thread is None or thread.number not in self._late:
-            return False
-        return thread.timer_rang and reply.get("state") in ("done", "failed", "timeout")
-
     def _resolved(self, op: Op) -> Op | None:
         """The operation with its job's id; None if that job was not admitted."""
         message = {key: value for key, value in op.items() if key != "as"}
@@ -109,3 +113,21 @@ class ScenarioRun:
     def _tick(self) -> int:
         self._now += 1
         return self._now
+
+
+def _faults_of_sleep(
+    thread: VirtualThread, budget_ms: int, reply: dict[str, Any], late: bool
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with how long a wait that has just been answered had slept.
+
+    `late`: its timer went off when nothing else could happen, so nobody would have woken it.
+    """
+    slept_ms = thread.slept_s * 1000
+    if slept_ms > budget_ms + DEFAULT_TOLERANCE_MS:
+        yield "W4", f"a wait of {budget_ms} ms was made to sleep {slept_ms:g} ms"
+    if late and thread.timer_rang and reply.get("state") in _TERMINAL:
+        yield "W2", "slept until its budget was over although the job was terminal"
+    if late and thread.timer_rang and reply.get("unknown"):
+        yield "W7", "slept until its budget was over although the job was unknown"
+    if budget_ms > 0 and not slept_ms and reply.get("state") not in (*_TERMINAL, None):
+        yield "W4", f"a wait of {budget_ms} ms on a live job was answered at once"

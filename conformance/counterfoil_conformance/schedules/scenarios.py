@@ -136,6 +136,13 @@ SCENARIOS: Final = (
         lazy_timers=False,
     ),
     Scenario(
+        "start || wait that nobody ends",
+        _ONE,
+        ((_do("start", "a"),), (_do("wait", "a", budget_ms=LONG_MS),)),
+        setup=(_submit("a"),),
+        after=_reads("a"),
+    ),
+    Scenario(
         "start, timeout || wait",
         _ONE,
         ((_do("start", "a"), _timeout("a")), (_do("wait", "a", budget_ms=LONG_MS),)),

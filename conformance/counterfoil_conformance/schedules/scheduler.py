@@ -14,8 +14,8 @@ Giving a lock back is part of the step before it: whoever wants the lock could n
 and every other step commutes with it. (That is why trying a lock without blocking is refused: it
 could tell the difference.)
 
-Sleeping has no length here. A wait with a timeout may end by its timer at any moment the explorer
-chooses, so every budget is covered at once.
+Sleeping takes no time here. A wait with a timeout may end by its timer at any moment the explorer
+chooses, so every budget is covered at once; how long it would have been is added up in `slept_s`.
 
 The trap is what looks atomic: code between two announcements runs unseen. What is announced is
 decided in `instrument`, and checked there.
@@ -77,6 +77,7 @@ class VirtualThread:
         "needs",
         "number",
         "quiet",
+        "slept_s",
         "timed",
         "timer_rang",
         "woken",
@@ -92,6 +93,7 @@ class VirtualThread:
         self.timed = False
         self.woken = False
         self.timer_rang = False
+        self.slept_s = 0.0
         self.quiet = 0
         self.held: list[int] = []
 
@@ -188,14 +190,16 @@ class Scheduler:
         thread.lock = lock
         self._pause(thread, (lock.key, True), _Pause.LOCK, f"take {lock.name}")
 
-    def sleep(self, key: Key, timed: bool, label: str) -> bool:
+    def sleep(self, key: Key, timeout_s: float | None, label: str) -> bool:
         """Sleep until woken, or until the timer goes off; whether it was a wake-up."""
         thread = self.current
         if thread is None:
             return False
         thread.woken = thread.timer_rang = False
-        thread.timed = timed
+        thread.timed = timeout_s is not None
         self._pause(thread, (key, True), _Pause.WAKE, label)
+        if thread.timer_rang:
+            thread.slept_s += timeout_s or 0.0
         return not thread.timer_rang
 
     def _pause(
@@ -306,7 +310,7 @@ class FakeCondition:
         self._sleepers.append(me)
         while self._lock.holder is me:
             self._lock.release()
-        woken = self._scheduler.sleep(self._lock.key, timeout is not None, "sleep")
+        woken = self._scheduler.sleep(self._lock.key, timeout, "sleep")
         if me in self._sleepers:
             self._sleepers.remove(me)
         self._lock.acquire()

@@ -9,6 +9,7 @@ from counterfoil_conformance.mutants.wire import also, wire_fault
 from counterfoil_conformance.wire.own_server import Setup
 from counterfoil_server import rules
 from counterfoil_server.job_routes import JobRoutes
+from counterfoil_server.leases import Leases
 from counterfoil_server.ledger import JobLedger, Ready, Snapshot, State, monotonic_ms
 from counterfoil_server.tasks import InferenceResult, ModelName
 
@@ -287,6 +288,28 @@ class _LateWins(JobLedger):
         return ended
 
 
+@wire_fault("second-finish-accepted", "S4 T2 S5 R6 G1 T6")
+class _SecondWins(JobLedger):
+    """A job may be finished twice: the second result is accepted, and stays."""
+
+    def _end(self, job_id, state, *, result=None, error=None):
+        ended = super()._end(job_id, state, result=result, error=error)
+        job = self._find(job_id)
+        if ended or job is None or state is not State.DONE:
+            return ended
+        with job.mutex:
+            job.seen = job.seen._replace(state=state, result=result, error=None)
+        return True
+
+
+@also("second-finish-accepted")
+class _ClaimsStay(Leases):
+    def _close(self, claim, accepted):
+        super()._close(claim, accepted)
+        self._claims[claim.job_id] = claim
+        return accepted
+
+
 @wire_fault("late-failure-changes-error", "T2 S4 S5 R6")
 class _LateError(JobLedger):
     """A failure after the timeout changes the error text."""
@@ -364,6 +387,18 @@ class _FailedIsReady(JobLedger):
             failed = InferenceResult.failure(seen.error or "", ModelName("probe", "1"))
             return Ready(seen.task_id, failed)
         return super().result(job_id)
+
+
+@wire_fault("results-mixed-up", "G4 G1 Q2")
+class _MixedUp(JobLedger):
+    """Every fourth job that is done shows the result of the one before."""
+
+    def _close(self, job, state, result, error):
+        if state is State.DONE:
+            done, before = self.__dict__.get("done_before", (0, result))
+            self.__dict__["done_before"] = (done + 1, result)
+            result = before if done % 4 == 3 else result
+        super()._close(job, state, result, error)
 
 
 @wire_fault("result-read-once", "R6 G1 G2 S6 S5 G3 R9 A10")
