@@ -21,6 +21,8 @@ __all__ = ["Poller", "Runner", "StressShape", "Submitter", "Waiter"]
 
 # A wait may be held for 300 s; the client must not be the one that hangs up.
 NETWORK_TIMEOUT_S = 330.0
+# How long a job runs: next to nothing for most, and for some long enough to be seen running.
+RUN_S = (0.0, 0.0, 0.001, 0.001, 0.001, 0.005, 0.005, 0.01, 0.03, 0.08)
 # How long a user rests when there is nothing for it to do.
 IDLE_S = 0.02
 
@@ -84,11 +86,14 @@ class Submitter(JobsUser):
         return float(max(0.0, self._due - now))
 
     def act(self) -> bool:
-        """Submit one request."""
-        if self.stage.phase is not Phase.STRESS:
+        """Submit one request; now and then read the job at once, before others know of it."""
+        stage = self.stage
+        if stage.phase is not Phase.STRESS:
             return False
-        request: Request = make_request(self.stage.target.bodies, self.stage.rng)
-        self.calls.submit(request.body, request.task_id, request.nonce)
+        request: Request = make_request(stage.target.bodies, stage.rng)
+        job = self.calls.submit(request.body, request.task_id, request.nonce)
+        if job is not None and stage.rng.random() < 0.3:
+            self.calls.poll(job)
         return True
 
 
@@ -110,7 +115,7 @@ class Runner(JobsUser):
     def _execute(self, claim: dict[str, Any]) -> None:
         """Run for a millisecond or so and end the job, sometimes wrongly."""
         rng = self.stage.rng
-        gevent.sleep(rng.choice((0.0, 0.001, 0.001, 0.005, 0.03)))
+        gevent.sleep(rng.choice(RUN_S))
         results = runner_results(claim)
         chance = rng.random()
         if chance < 0.06:
@@ -130,16 +135,19 @@ class Poller(JobsUser):
     weight = ROLES["Poller"]
 
     def act(self) -> bool:
-        """One read, or a state and its result right after each other."""
+        """A few reads of one job right after each other: its state, often its result, its state."""
         known = self.stage.known
         closing = self.stage.phase is Phase.DRAIN
         job = (known.oldest_live() if closing else None) or known.any_job()
         if job is None:
             return False
+        rng = self.stage.rng
         reply = self.calls.poll(job)
-        if reply is not None and self.stage.rng.random() < 0.5:
+        if reply is not None and rng.random() < 0.5:
             self.calls.result(job)
-        gevent.sleep(self.stage.rng.uniform(0.0, 0.004))
+        if reply is not None and reply.get("state") == State.RUNNING:
+            self.calls.poll(job)
+        gevent.sleep(rng.uniform(0.0, 0.004))
         return True
 
 

@@ -51,4 +51,3 @@ def test_a_seeded_fault_is_reported_with_a_clause_of_its_own(name, tmp_path):
     assert run.returncode == 1, run.stdout + run.stderr
     violated = {violation["clause"] for violation in json.loads(report.read_text())["violations"]}
     assert violated & set(clauses.split()), run.stdout
-    print(name, sorted(violated))

@@ -60,7 +60,7 @@ def all_ledger_faults() -> dict[str, LedgerFault]:
         fault.name: LedgerFault(
             fault.name,
             fault.sentence,
-            (*fault.clauses, *_SEEN_FROM_WITHIN),
+            (*fault.clauses, *_SEEN_FROM_WITHIN, *_ALSO.get(fault.name, ())),
             fault.parts[JobLedger],
             _CHEAPEST.get(fault.name, "sequences"),
         )
@@ -72,6 +72,8 @@ def all_ledger_faults() -> dict[str, LedgerFault]:
 
 # A caller of the ledger may read the depth itself, and the completion time.
 _SEEN_FROM_WITHIN: Final = ("A1", "S7")
+# A caller who ends jobs itself also sees that an end it was granted is not the one that shows.
+_ALSO: Final = {"budget-makes-failed": ("S3",)}
 # Those of the wire's faults that take two threads, or time, to show.
 _CHEAPEST: Final = {
     "first-waiter-only": "schedules",
@@ -258,6 +260,16 @@ class _AgeReached(JobLedger):
 
     def _expired(self, job: Any, now: int) -> bool:
         return bool(now - job.seen.completed_at >= self.limits.job_ttl_ms)
+
+
+@ledger_fault("sweep-walks-over-all", "R8", cheapest="cost")
+class _WalksOverAll(JobLedger):
+    """Every submit looks at every job."""
+
+    def _sweep(self) -> None:
+        super()._sweep()
+        with self._table:
+            self.__dict__["terminal"] = sum(j.seen.state.terminal for j in self._jobs.values())
 
 
 @ledger_fault("negative-keeps-all", "R4")

@@ -34,7 +34,9 @@ def test_the_cheapest_layer_finds_the_fault_under_a_clause_it_breaks(name):
 
 
 def test_the_cheapest_layers_are_deterministic_and_there_are_enough_faults():
-    assert {fault.cheapest for fault in FAULTS.values()} <= set(DETERMINISTIC)
+    by_luck = [fault for fault in FAULTS.values() if fault.cheapest not in DETERMINISTIC]
+    # What breaks only the SHOULD about speed shows only in a time that is measured.
+    assert {clause for fault in by_luck for clause in fault.clauses} == {"R8"}
     assert len(FAULTS) >= 60
 
 

@@ -19,28 +19,25 @@ class _LostWakeUp(JobLedger):
 
     def _watch(self, job, callback):
         watch = Watch(job)
-        if job.seen.state.terminal:
-            callback(job.seen)
-        else:
-            time.sleep(0.008)
-            with job.mutex:
-                job.watches[watch] = callback
+        with job.mutex:
+            job.watches[watch] = callback
         return watch
 
 
 @also("lost-wake-up")
 class _NoSecondLook(Waiters):
     async def wait(self, job_id, budget_ms):
-        loop = asyncio.get_running_loop()
-        woken = loop.create_future()
+        seen = self._ledger.snapshot(job_id)
+        if seen is None or seen.state.terminal:
+            return seen
+        await asyncio.sleep(0.008)
+        woken = asyncio.get_running_loop().create_future()
         watch = self._ledger.watch(job_id, lambda _: self._ring(woken))
         if watch is None:
-            return None
-        timer = loop.call_later(budget_ms / 1000, lambda: woken.done() or woken.set_result(None))
+            return seen
         try:
-            await woken
+            await asyncio.wait([woken], timeout=budget_ms / 1000)
         finally:
-            timer.cancel()
             watch.cancel()
         return watch.snapshot()
 
