@@ -1,0 +1,87 @@
+"""`counterfoil replay FILE`: run what failed in a report again, and say what became of it.
+
+FILE is what `conform --json` wrote. Every finding in it carries the command that reproduces it; the
+clauses that failed are run again by that command, with the same seed and profile, and each is
+reported beside what it was. The exit code is 0 when nothing fails any more, 1 when something still
+does; else it is that of the run.
+"""
+
+import argparse
+import json
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from counterfoil_conformance.cli import main
+from counterfoil_conformance.errors import UsageError
+from counterfoil_conformance.report.verdicts import Verdict
+
+__all__ = ["add_arguments", "command_of", "run"]
+
+_AGAIN = (Verdict.FAIL, Verdict.WARN)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `replay`."""
+    parser.add_argument("report", type=Path, metavar="FILE", help="a report of `conform --json`")
+    parser.add_argument("--target", type=Path, metavar="FILE", help="another target file")
+    parser.add_argument("--subject", help="another subject, where the server has moved")
+    parser.add_argument("--warnings", action="store_true", help="run the warnings again too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the failures of a report again."""
+    report = _load(args.report)
+    wanted = _AGAIN if args.warnings else (Verdict.FAIL,)
+    rows = [row for row in report["verdicts"] if row["verdict"] in wanted]
+    if not rows:
+        print(f"{args.report}: nothing failed, so there is nothing to run again")
+        return 0
+    words = command_of(report, rows, args.subject, args.target)
+    print(f"$ counterfoil {shlex.join(words)}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        again = Path(folder) / "again.json"
+        code = main([*words, "--json", str(again)])
+        if not again.exists():
+            return code
+        now = {row["clause"]: row["verdict"] for row in _load(again)["verdicts"]}
+    for row in rows:
+        print(f"{row['clause']}: {row['verdict']} then, {now.get(row['clause'], '?')} now")
+    still = any(now.get(row["clause"]) in wanted for row in rows)
+    decided = all(now.get(row["clause"]) in (*_AGAIN, Verdict.PASS) for row in rows)
+    return 1 if still else 0 if decided else code
+
+
+def command_of(
+    report: dict[str, Any],
+    rows: list[dict[str, Any]],
+    subject: str | None = None,
+    target: Path | None = None,
+) -> list[str]:
+    """The words of the `conform` command that runs these rows of a report again."""
+    clauses = ",".join(row["clause"] for row in rows)
+    words = shlex.split(next((row["repro"] for row in rows if row["repro"]), ""))
+    told = words[words.index("--target") + 1] if "--target" in words[:-1] else None
+    known = report["subject"] if ":" in report["subject"] else None
+    chosen = subject or known
+    command = ["conform", *([chosen] if chosen else [])]
+    file = str(target) if target else told
+    command += ["--target", file] if file else []
+    command += ["--profile", report["profile"], "--seed", str(report["seed"]), "--only", clauses]
+    return command
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read the report {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(
+            f"{path} is no report of `conform --json` (a recorded history is for `judge`): {error}"
+        ) from error
+    keys = {"subject", "profile", "seed", "verdicts"}
+    if not isinstance(report, dict) or not keys <= report.keys():
+        raise UsageError(f"{path} is no report of `conform --json`: it lacks {', '.join(keys)}")
+    return report
