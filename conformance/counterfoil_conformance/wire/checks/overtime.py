@@ -296,6 +296,11 @@ async def _places_released_once(ctx: Context, live: list[Job]) -> None:
 async def _workers_come_back(ctx: Context, live: list[Job]) -> None:
     """T3: once the late runs are over, pending jobs run on every worker."""
     workers = ctx.target.limits.workers or 1
+    while len(live) < min(workers, ctx.session.max_queue or 1):
+        sent = await ctx.session.submit("slow")
+        if sent.job is None:
+            break
+        live = [*live, sent.job]
     start_us, wanted = now_us(), min(workers, len(live))
     if not wanted:
         return
