@@ -23,7 +23,7 @@ from counterfoil_conformance.wire.session import Session, Submitted
 
 __all__ = ["Learned", "learn_bound", "reach"]
 
-REACH_S: Final = 3.5
+REACH_S: Final = 2.5
 PROBE_ID: Final = "job_counterfoil_was_never_issued"
 
 
