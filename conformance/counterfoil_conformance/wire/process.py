@@ -25,6 +25,7 @@ from counterfoil_conformance.wire.target import Target
 __all__ = ["READY_WITHIN_S", "TargetProcess"]
 
 READY_WITHIN_S: Final = 30.0
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")
 _SHELL_SYNTAX: Final = re.compile(r"[|&;<>()$`*?~#\n]")
 
 
@@ -68,7 +69,7 @@ class TargetProcess:
             HarnessError: it cannot be run, it ended, or it did not listen in time.
         """
         command = self._commands.start
-        self._by_shell = _SHELL_SYNTAX.search(command) is not None
+        self._by_shell = _SHELL_SYNTAX.search(_QUOTED.sub("", command)) is not None
         words = ["sh", "-c", command] if self._by_shell else shlex.split(command)
         try:
             self._running = subprocess.Popen(  # noqa: ASYNC220 - spawning is prompt

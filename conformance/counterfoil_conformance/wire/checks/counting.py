@@ -104,9 +104,10 @@ async def _say_why(ctx: Context, lack: str) -> None:
         "GET", ctx.target.metrics.path or "/metrics", prefix=False, json_route=False
     )
     told = [getattr(ctx.target.metrics, key) for key in DEFAULT_NAMES]
-    names = [name.split("{")[0] for name in told if name]
+    names = [re.escape(name) for name in told if name]
     text = answer.body.decode("utf-8", "replace")
-    if names and all(re.search(rf"^{re.escape(name)}\b", text, re.MULTILINE) for name in names):
+    worded = rf"^(?:{'|'.join(names)})[ \t]+(?![-+.\d]|Inf|NaN)"
+    if names and answer.status == 200 and re.search(worded, text, re.MULTILINE):
         ctx.warn("M1", f"a counter is no number ({lack})", allowed="numbers", answers=(answer,))
     else:
         ctx.untestable("M1", lack)
