@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint types unit prove conform fault-matrix mutants load-faults bench endurance format lock docs clean
+.PHONY: help setup test lint types unit prove model model-deep conform fault-matrix mutants load-faults bench endurance format lock docs clean
 
 help: ## say what the targets are
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -36,6 +36,12 @@ unit: $(STAMP) ## the tests, on all cores
 prove: $(STAMP) ## confirm the lemmas for all integers, and that each finds a defect
 	$(BIN)/counterfoil prove
 	$(BIN)/counterfoil prove --defects
+
+model: $(STAMP) ## search every ledger, and every interleaving of the protocol
+	$(BIN)/counterfoil model
+
+model-deep: $(STAMP) ## the same for scopes up to 3
+	$(BIN)/counterfoil model --deep
 
 conform: $(STAMP) ## start our own server and judge it, clause by clause
 	$(BIN)/counterfoil conform

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from counterfoil_conformance.modelling import pages
 from counterfoil_conformance.proof.page import what_is_proved_markdown
 from counterfoil_spec.contract_page import contract_markdown
 
@@ -20,6 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "docs/contract.md": contract_markdown,
     "docs/what-is-proved.md": what_is_proved_markdown,
+    "docs/state-diagram.md": pages.state_page,
+    "docs/state-diagram.svg": pages.state_picture,
+    "docs/protocol.md": pages.protocol_page,
+    "docs/protocol.svg": pages.lock_picture,
+    "docs/defects.md": pages.defects_page,
 }
 
 

@@ -327,8 +327,8 @@ _SCENARIOS: Final = (
         "Two runners start the same job, and one of them ends it.",
         _memory(_PENDING),
         (
-            ("runner 1", "start", 0, 0, None),
-            ("runner 2", "start", 0, 0, None),
+            ("starter 1", "start", 0, 0, None),
+            ("starter 2", "start", 0, 0, None),
             _TIMER,
             ("poller", "poll", 0, 0, None),
         ),
@@ -337,7 +337,7 @@ _SCENARIOS: Final = (
         "waiting",
         "One client waits for a job without limit while it starts and ends.",
         _memory(_PENDING),
-        (("runner", "start", 0, 0, None), _RUNNER, ("waiter", "wait", 0, 0, None)),
+        (("starter", "start", 0, 0, None), _RUNNER, ("waiter", "wait", 0, 0, None)),
     ),
     Scenario(
         "two_waiters",

@@ -37,6 +37,7 @@ __all__ = [
 
 MOST_STATES: Final = 300
 _FONT: Final = "font-family='ui-monospace, Menlo, Consolas, monospace' font-size='12'"
+_SHOWN: Final = ("submit", "start", "end", "read", "poll", "wait", "wait in budget")
 _HELD: Final = {"table": "#c97b12", "job": "#2b6cb0", "bell": "#805ad5"}
 
 
@@ -104,7 +105,7 @@ def job_picture() -> Picture:
             after = ACTIONS[name].apply(ledger, 0).ledger.find(0)
             if after is not None and after.state is not state:
                 arrows[state, after.state].append(name)
-    rows = {State.PENDING: 1, State.RUNNING: 1, State.DONE: 0, State.FAILED: 1, State.TIMEOUT: 2}
+    rows = {State.PENDING: 1, State.RUNNING: 3, State.DONE: 0, State.FAILED: 1, State.TIMEOUT: 2}
     nodes = [Node(s, (str(s),), s.rank, rows[s], final=s.terminal) for s in State]
     edges = [Edge(a, b, ", ".join(names)) for (a, b), names in arrows.items()]
     return Picture("The states of a job", tuple(nodes), tuple(edges))
@@ -223,22 +224,19 @@ def svg(picture: Picture) -> str:
 
 
 def _arrow(start: tuple[int, int], end: tuple[int, int], wide: int, tall: int, text: str) -> str:
-    """From box to box: straight ahead to the right, else in a bow below."""
+    """From box to box: to the right from side to side, else in a bow below."""
     (x1, y1), (x2, y2) = start, end
     if x2 > x1:
-        x1, y1, y2 = x1 + wide, y1 + tall // 2, y2 + tall // 2
-        bow = 0 if x2 - x1 < wide + 60 or y1 != y2 else 46
+        x1, y1, x2, y2 = x1 + wide, y1 + tall // 2, x2 - 2, y2 + tall // 2
         middle = (x1 + x2) / 2
-        path = f"M{x1} {y1} C{middle:g} {y1 + bow} {middle:g} {y2 + bow} {x2 - 2} {y2}"
-        label: tuple[float, float] = (x1 + 8, y1 + (y2 - y1) * 0.25 + bow * 0.6 - 5)
+        path = f"M{x1} {y1} C{middle:g} {y1} {middle:g} {y2} {x2} {y2}"
+        label = (x1 + (x2 - x1) * 0.36, y1 + (y2 - y1) * 0.3 - 4)
     else:
-        y1, y2 = y1 + tall, y2 + tall
-        path = f"M{x1 + wide // 2} {y1} C{x1 + wide // 2} {y1 + 30} {x2 + wide // 2} {y2 + 30} "
-        path += f"{x2 + wide // 2 + 8} {y2 + 2}"
-        label = ((x1 + x2 + wide) / 2, max(y1, y2) + 26)
-    return f"<path d='{path}' fill='none' stroke='#444' marker-end='url(#tip)'/>" + _text(
-        *label, text, "fill='#444' font-size='11'"
-    )
+        x1, y1, x2, y2 = x1 + wide // 2, y1 + tall, x2 + wide // 2, y2 + tall
+        path = f"M{x1} {y1} C{x1} {y1 + 30} {x2} {y2 + 30} {x2 + 8} {y2 + 2}"
+        label = ((x1 + x2) / 2, max(y1, y2) + 26.0)
+    line = f"<path d='{path}' fill='none' stroke='#444' marker-end='url(#tip)'/>"
+    return line + _text(*label, text, "fill='#444' font-size='11'")
 
 
 def sequence_svg(name: str, story: Story) -> str:
@@ -274,16 +272,19 @@ def sequence_svg(name: str, story: Story) -> str:
 
 def lock_svg(programs: Programs) -> str:
     """The programs side by side, with a bar for as long as a mutex is held."""
+    shown = {name: programs[name] for name in _SHOWN} | {
+        "end (the other way)": CORRECT["table_first"]["end"]
+    }
     body = [
         _text(20, 24, "The protocol's programs and the mutexes they hold", "font-weight='bold'")
     ]
     x0, y, bottom = 20, 70, 0
-    for at, mutex in enumerate(_HELD):
+    for at, mutex in enumerate(("table", "job")):
         body.append(
             f"<rect x='{20 + at * 130}' y='36' width='10' height='12' fill='{_HELD[mutex]}'/>"
         )
         body.append(_text(36 + at * 130, 47, f"{mutex} mutex"))
-    for name, program in programs.items():
+    for name, program in shown.items():
         if x0 > 900:
             x0, y, bottom = 20, bottom + 40, 0
         body.append(_text(x0 + 30, y, name, "font-weight='bold'"))
@@ -291,7 +292,10 @@ def lock_svg(programs: Programs) -> str:
             line = y + 22 + 18 * row
             for mutex in held:
                 left, colour = x0 + 10 * list(_HELD).index(mutex), _HELD[mutex]
-                place = f"x='{left}' y='{line - 13}' width='8' height='18'"
+                last = INSTRUCTIONS[instruction].frees == mutex
+                first = INSTRUCTIONS[instruction].takes == mutex
+                top, height = line - 13 + 5 * first, 18 - 5 * first - 5 * last
+                place = f"x='{left}' y='{top}' width='8' height='{height}'"
                 body.append(f"<rect {place} fill='{colour}'/>")
             body.append(_text(x0 + 30, line, instruction))
             bottom = max(bottom, line + 20)

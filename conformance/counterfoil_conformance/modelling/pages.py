@@ -146,7 +146,7 @@ def defects_page() -> str:
         known = DEFECTS.get(name)
         sections += [
             f"## {name}",
-            f"{known.title if known else variant.title}. Breaks {', '.join(variant.breaks)}.",
+            f"{_sentence((known or variant).title)}. Breaks {', '.join(variant.breaks)}.",
             f"What a user sees: {variant.seen}",
         ]
         if name in LAW_DEFECTS:
@@ -179,3 +179,7 @@ def _steps(story: Story) -> list[str]:
         for at, line in enumerate(story.lines)
     ]
     return _table(("", "who", "does", "changes"), rows)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
