@@ -4,6 +4,7 @@ import asyncio
 import functools
 import itertools
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Core:
         ledger: Callable[..., JobLedger] = JobLedger,
     ) -> None:
         """Nothing runs before `open`; `ledger` is called like `JobLedger`."""
+        self._process = os.getpid()
         self.settings = settings
         self.model = model
         self.clock = clock
@@ -48,7 +50,13 @@ class Core:
         self._numbers = itertools.count(1)
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the workers; the server can be asked from now on."""
+        """Start the workers; the server can be asked from now on.
+
+        RuntimeError in a process that is not the one this core was made in: each copy would be a
+        ledger of its own, and a client would meet one or another (X5).
+        """
+        if os.getpid() != self._process:
+            raise RuntimeError("one ledger in memory cannot be served by several processes (X5)")
         settings = self.settings
         size = 0 if settings.runner == "external" else settings.workers
         mailbox = Mailbox(loop)

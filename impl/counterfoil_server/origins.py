@@ -7,14 +7,17 @@ safe to repeat: they end up in headers and in logs (E7). Without a request id, w
 import re
 import secrets
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sanic import Request
+from sanic.compat import Header
+from sanic.exceptions import BadRequest
 
 __all__ = ["NOWHERE", "AskedRequest", "Origin", "origin_of", "request_tag"]
 
 _SAFE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TRACE: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_NAMES: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PROCESS: Final = secrets.token_hex(6)
 _NUMBERS: Final = count(1)
 
@@ -38,10 +41,20 @@ NOWHERE: Final = Origin()
 
 
 class AskedRequest(Request):
-    """The framework's request, with the id that its answer will carry."""
+    """The framework's request, with the id that its answer will carry.
+
+    The framework takes `Content-Length : 5` for a header that it does not know, and the body for
+    the next request. A proxy before us may read it otherwise, and could then be made to give one
+    client another's answer; so a name that is no token is refused (E8).
+    """
 
     __slots__ = ("tag",)
     tag: str
+
+    def __init__(self, url_bytes: bytes, headers: Header, *words: Any, **options: Any) -> None:
+        if headers and not _NAMES.fullmatch("".join(headers)):
+            raise BadRequest("a header's name is not a token")
+        super().__init__(url_bytes, headers, *words, **options)
 
 
 def request_tag(request: Request) -> str:

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from counterfoil_conformance.cli import main
 from counterfoil_conformance.oracle.history import load_history
 from counterfoil_conformance.oracle.judge import judge
 from counterfoil_conformance.oracle.setting import Setting
@@ -60,6 +61,13 @@ def test_the_log_of_the_shipped_server_is_a_history_without_fault(recorded):
     assert judgement.accusations == ()
     assert judgement.witnesses["S4"] > 0
     assert "Mi0w" not in recorded.read_text(), "pictures are not written down"
+
+
+def test_the_command_that_operators_are_told_accepts_it(recorded, capsys):
+    words = "--ledger --every-call --every-transition --fresh --tolerance-ms 1000"
+    limits = "--max-queue 4 --job-ttl-ms 300 --max-completed 5"
+    assert main(["judge", str(recorded), *words.split(), *limits.split()]) == 0
+    assert "0 lines" not in capsys.readouterr().out
 
 
 def test_a_log_that_was_tampered_with_is_accused(recorded):

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -159,6 +160,13 @@ def test_check_shows_the_configuration_and_hides_the_token():
     assert done.returncode == 0
     assert "async_max_queue = 7\n" in done.stdout and "token = (hidden)\n" in done.stdout
     assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_a_core_is_not_served_from_another_process_than_its_own(monkeypatch):
+    core = Core(Settings(), ProbeModel())
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="several processes"):
+        core.open(None)
 
 
 def test_a_wait_outlives_the_frameworks_own_timeouts():
