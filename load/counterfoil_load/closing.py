@@ -37,6 +37,7 @@ def conclude(stage: Stage) -> int:
         settings=stage.settings,
         target=stage.target,
         acted=stage.acted,
+        users=stage.users,
         dropped=stage.dropped,
         left_live=left_live,
         unclaimed=unclaimed,

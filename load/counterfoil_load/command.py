@@ -16,6 +16,7 @@ from typing import Final
 from counterfoil_conformance.errors import UsageError
 from counterfoil_conformance.wire.target import load_target
 from counterfoil_load.own_server import own_server
+from counterfoil_load.reach import require_answers
 from counterfoil_load.settings import DEFAULT_MIN_JOBS, USERS_PER_SCALE
 
 __all__ = ["add_arguments", "run"]
@@ -55,7 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the profile and return its exit code: 0 held, 1 violated, 4 too little exercised."""
+    """Run the profile and return its exit code: 0 held, 1 violated, 4 too little exercised.
+
+    Raises:
+        UsageError: an argument makes no sense.
+        HarnessError: the target is not there, or refuses a token.
+    """
     if not re.fullmatch(r"\d+[smh]?|(\d+h)?(\d+m)?(\d+s)?", args.time) or not args.time:
         raise UsageError(f"--time {args.time!r}: allowed are 30s, 5m, 1h30m")
     for option, value in (("--scale", args.scale), ("--processes", args.processes + 1)):
@@ -65,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         with own_server() as server:
             return _locust(args, server.url, server.target_file, server.runner_token)
     target = load_target(args.target, args.url)
+    require_answers(target, args.runner_token)
     return _locust(args, target.base_url, args.target, args.runner_token)
 
 

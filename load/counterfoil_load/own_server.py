@@ -48,15 +48,19 @@ def own_server(
     max_queue: int = MAX_QUEUE,
     max_completed: int = MAX_COMPLETED,
     job_ttl_ms: int = JOB_TTL_MS,
+    runner: str = "external",
 ) -> Iterator[OwnServer]:
-    """Start the server, and stop it at the end; `serve` are the words before its flags.
+    """Start the server, and stop it at the end.
+
+    `serve` are the words before its flags. Its jobs are run by our runners (`external`), or by its
+    own workers (`internal`).
 
     Raises:
         HarnessError: it ended before it listened.
     """
     token = secrets.token_hex(16)
     limits = {"max_queue": max_queue, "max_completed": max_completed, "job_ttl_ms": job_ttl_ms}
-    command = [*serve, *_flags(token, limits)]
+    command = [*serve, *_flags(token, limits, runner)]
     with tempfile.TemporaryDirectory(prefix="counterfoil-load-") as folder:
         target_file = Path(folder) / "target.toml"
         target_file.write_text(_TARGET.format_map(limits), encoding="utf-8")
@@ -71,11 +75,11 @@ def own_server(
                     process.kill()
 
 
-def _flags(token: str, limits: dict[str, int]) -> list[str]:
+def _flags(token: str, limits: dict[str, int], runner: str) -> list[str]:
     flags = {
         "model": "probe",
         "port": 0,
-        "runner": "external",
+        "runner": runner,
         "runner-token": token,
         "async-enabled": "true",
         "async-timeout": 0,

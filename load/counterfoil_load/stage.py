@@ -60,6 +60,7 @@ class Stage:
         self.recorder = Recorder(self.settings.max_calls)
         self.history: list[dict[str, Any]] = []
         self.acted: dict[str, int] = {}
+        self.users: dict[str, int] = {}
         self.dropped = 0
         self.verdict: LoadVerdict | None = None
         self._closed_workers: set[str] = set()
@@ -77,6 +78,14 @@ class Stage:
     def note_action(self, role: str) -> None:
         """A user of `role` acted."""
         self.acted[role] = self.acted.get(role, 0) + 1
+
+    def count_users(self) -> None:
+        """Note how many users of each role there are, in all processes; the most at any time."""
+        runner = self.environment.runner
+        local = isinstance(runner, LocalRunner)
+        counts = runner.user_classes_count if local else runner.reported_user_classes_count
+        if sum(counts.values()) >= sum(self.users.values()):
+            self.users = {role: int(count) for role, count in counts.items()}
 
     def move_to(self, phase: Phase) -> None:
         """Move the run to `phase`, in every process."""

@@ -189,6 +189,7 @@ class StressShape(LoadTestShape):
         run_s = environment.parsed_options.run_time or DEFAULT_RUN_S
         overtime_s = self.get_run_time() - run_s
         stage.gather()
+        stage.count_users()
         if overtime_s >= 0:
             stage.move_to(Phase.DRAIN if stage.phase is Phase.STRESS else stage.phase)
             drained = stage.known.live_count == 0 and overtime_s >= 1

@@ -31,13 +31,15 @@ EXIT_MEANING: Final = {
 class Circumstances:
     """What the verdict depends on beside the history.
 
-    `acted` counts turns per role, `dropped` calls past the recorder's limit, `left_live` jobs that
-    nobody saw end; `unclaimed` of these were never handed to a runner that asked for work.
+    `acted` counts turns per role, `users` the users of each, `dropped` calls past the recorder's
+    limit, `left_live` jobs that nobody saw end; `unclaimed` of these were never handed to a runner
+    that asked for work.
     """
 
     settings: Settings
     target: Target
     acted: Mapping[str, int]
+    users: Mapping[str, int]
     dropped: int
     left_live: int
     unclaimed: int
@@ -53,6 +55,7 @@ class LoadVerdict:
     shortfalls: tuple[str, ...]
     notes: tuple[str, ...]
     witnesses: tuple[tuple[str, int], ...]
+    users: Mapping[str, int]
 
     def as_json(self, live: LiveLedger) -> dict[str, Any]:
         """For machines: the verdict and the numbers of the run; latencies in ms."""
@@ -69,6 +72,7 @@ class LoadVerdict:
                 "refused": live.outcomes["submit 429"],
                 "ended": dict(live.ended),
             },
+            "users": dict(self.users),
             "calls": dict(live.calls),
             "latency_ms": {name: _summary(values) for name, values in sorted(rows.items())},
         }
@@ -97,6 +101,7 @@ def reach_verdict(
         shortfalls=tuple(shortfalls),
         notes=(*_notes(circumstances), *(f"{c}: {w}" for c, w in judgement.undecided.items())),
         witnesses=tuple(sorted(judgement.witnesses.items())),
+        users=circumstances.users,
     )
 
 

@@ -1,12 +1,15 @@
 """`counterfoil load`, as a person runs it: a process of its own, and a verdict."""
 
 import json
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from counterfoil_conformance.oracle.history import load_history
+from counterfoil_load.command import PROFILE
+from counterfoil_load.own_server import own_server
 
 
 def load(*words, timeout_s=120):
@@ -45,6 +48,56 @@ def test_too_little_exercised_is_no_pass():
     run = load("--time", "2s", "--min-jobs", "1000000")
     assert run.returncode == 4, run.stdout + run.stderr
     assert "--min-jobs" in run.stdout
+
+
+def test_locust_alone_keeps_the_mix_whatever_number_of_users_is_asked_for(tmp_path):
+    report = tmp_path / "r.json"
+    with own_server() as server:
+        command = [sys.executable, "-m", "locust", "-f", str(PROFILE), "--headless"]
+        command += ["-u", "25", "-t", "3s", "--host", server.url, "--only-summary"]
+        command += ["--target-file", str(server.target_file), "--verdict-json", str(report)]
+        command += ["--runner-token", server.runner_token, "--min-jobs", "1"]
+        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stdout + run.stderr
+    users = json.loads(report.read_text())["users"]
+    assert users == {"Submitter": 8, "Runner": 4, "Poller": 6, "Waiter": 4}
+
+
+def test_a_target_without_runner_surface_runs_its_jobs_itself_and_the_report_says_so(tmp_path):
+    report = tmp_path / "r.json"
+    with own_server(runner="internal") as server:
+        words = [server.url, "--target", str(server.target_file), "--json", str(report)]
+        run = load(*words, "--time", "3s")
+    assert run.returncode == 0, run.stdout + run.stderr
+    verdict = json.loads(report.read_text())
+    assert verdict["calls"]["runner"] > 0
+    assert any("no runner surface" in note for note in verdict["notes"])
+
+
+def test_a_target_that_is_not_there_is_one_line_and_exit_3():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    run = load(f"http://127.0.0.1:{port}")
+    assert run.returncode == 3
+    assert "no answer" in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+
+
+def test_a_refused_runner_token_is_one_line_and_exit_3():
+    with own_server() as server:
+        run = load(server.url, "--runner-token", "another")
+    assert run.returncode == 3
+    assert "--runner-token" in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+
+
+def test_locust_is_never_imported_where_tests_and_servers_run():
+    code = (
+        "import sys, counterfoil_load.command, counterfoil_load.own_server, counterfoil_server.app;"
+        "assert not {'locust', 'gevent'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    assert not {"locust", "gevent"} & set(sys.modules)
 
 
 @pytest.mark.parametrize(
