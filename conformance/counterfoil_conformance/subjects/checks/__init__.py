@@ -1,6 +1,7 @@
 """The checks of ledger subjects; importing this package fills the table of checks, in order."""
 
 from counterfoil_conformance.subjects.checks import (  # isort: skip - the order of the run
+    vectors,
     life,
     admission,
     retention,
@@ -11,4 +12,14 @@ from counterfoil_conformance.subjects.checks import (  # isort: skip - the order
     sanitizer,
 )
 
-__all__ = ["admission", "cost", "life", "races", "retention", "sanitizer", "stress", "waiting"]
+__all__ = [
+    "admission",
+    "cost",
+    "life",
+    "races",
+    "retention",
+    "sanitizer",
+    "stress",
+    "vectors",
+    "waiting",
+]
