@@ -296,6 +296,13 @@ class Calls(Pace):
         reply = reading.reply
         if reading.outcome is Outcome.NOT_FOUND:
             reply = {"status": "not_found"}
+        elif reading.outcome is None and answer.ok and _id(job) in self.jobs:
+            self.find(
+                "G2",
+                f"the result of a job is answered {answer.status}",
+                allowed="200 when `done`, 409 before and otherwise, 404 once evicted",
+                answers=(answer,),
+            )
         self._record("result", _id(job), answer, {}, reply)
         return reading
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.census import census
-from counterfoil_conformance.wire.checks.waiting import early_clause
+from counterfoil_conformance.wire.checks.waiting import judge_waiters
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import ALL, Context, check
@@ -176,28 +176,11 @@ def _ended_in(job: Job, sent: Submitted) -> bool:
 async def _pending_waiters(
     ctx: Context, jobs: list[Job], waits: list[asyncio.Task[Reading]]
 ) -> None:
-    """W3: waits that were issued while their jobs were pending saw no `running`."""
+    """W2, and W3: waits that were issued while their jobs were pending saw no `running`."""
     for job, task in zip(jobs, waits, strict=False):
         reading = await task
-        if reading.answer.ok and reading.state in ("pending", "running"):
-            ctx.fail(
-                early_clause(job, reading),
-                f"a wait of 20000 ms came back with `{reading.state}` after "
-                f"{reading.answer.trip_us // 1000} ms",
-                allowed="the terminal state",
-                answers=(reading.answer,),
-            )
-        elif reading.terminal:
+        if judge_waiters(ctx, job, [reading], "W2") and reading.terminal:
             ctx.ok("W3")
-            if job.ended_us is not None:
-                late_us = reading.answer.return_us - job.ended_us
-                if late_us > ctx.session.slack_us(job.ended_us):
-                    ctx.fail(
-                        "W2",
-                        f"a waiter was answered {late_us // 1000} ms after the end",
-                        allowed="woken",
-                        answers=(reading.answer,),
-                    )
 
 
 async def _one_after_another(ctx: Context, kind: str, count: int, beside: int) -> None:

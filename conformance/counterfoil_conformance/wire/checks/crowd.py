@@ -88,7 +88,7 @@ def _judge_crowd(ctx: Context, job: Job, answers: list[tuple[Connection, Answer]
     if job.ended_us is None:
         return
     for _, answer in answers:
-        late_us = answer.return_us - job.ended_us
+        late_us = answer.return_us - max(job.ended_us, answer.call_us)
         # A crowd is answered one after another, and read so by us: a second is not a hang.
         if answer.trouble == "refused":
             continue

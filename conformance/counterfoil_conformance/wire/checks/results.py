@@ -46,6 +46,14 @@ def judge_envelope(ctx: Context, job: Job, reading: Reading) -> Any:
             allowed="one item per image",
             answers=(job.answer, answer),
         )
+    if body.get("partial") is False:
+        ctx.expect(
+            body.get("status") == 0,
+            "H13",
+            f"the envelope of a `done` job has the status {body.get('status')!r:.40}",
+            allowed="0",
+            answers=(answer,),
+        )
     good = [item for item in results if isinstance(item, dict) and item.get("status") == 0]
     shapes = all(_is_item(item) for item in results)
     ctx.expect(
@@ -179,6 +187,19 @@ def _judge_end(ctx: Context, kind: str, job: Job, result: Reading) -> None:
         ctx.undecided("G1", "the body `bodies.quick` ends `failed`")
 
 
+def _judge_promptness(ctx: Context, job: Job, result: Reading) -> None:
+    """A result that was asked for in good time before the end is refused, not held back."""
+    sure_us = job.call_us + (ctx.target.bodies.slow_ms or 0) * 900
+    asked_us = result.answer.call_us
+    if result.answer.status == 200 and asked_us + ctx.session.slack_us(asked_us) < sure_us:
+        ctx.fail(
+            "G2",
+            f"the result of a live job was held back for {result.answer.trip_us // 1000} ms",
+            allowed="409 at once",
+            answers=(result.answer,),
+        )
+
+
 def _names(reading: Reading, state: str) -> bool:
     """Whether a 409 names the state: in its error, in the target's own word for it too."""
     return reading.state == state or state in reading.answer.body.decode("utf-8", "replace")
@@ -195,6 +216,7 @@ async def the_result_of_a_live_job_is_a_409(ctx: Context) -> None:
         result = await ctx.session.result(job)
         after = await ctx.session.status(job)
         states = {before.state, after.state}
+        _judge_promptness(ctx, job, result)
         if states <= {"pending", "running"} and result.answer.ok and result.answer.status != 404:
             named = any(_names(result, str(state)) for state in states)
             ctx.expect(

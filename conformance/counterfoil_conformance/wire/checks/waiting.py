@@ -51,10 +51,11 @@ def judge_waiters(ctx: Context, job: Job, readings: list[Reading], clauses: str)
                 answers=(answer,),
             )
         elif reading.state in ("pending", "running"):
+            good = False
             ctx.fail(
                 early_clause(job, reading),
-                f"a waiter came back with `{reading.state}` after {answer.trip_us // 1000} ms "
-                f"of a budget of {BUDGET_MS} ms",
+                f"a waiter came back with `{reading.state}` after {answer.trip_us // 1000} ms, "
+                "long before its budget",
                 allowed="the terminal state, or the budget spent",
                 answers=(answer,),
             )
