@@ -40,8 +40,9 @@ prove: $(STAMP) ## confirm the lemmas for all integers, and that each finds a de
 model: $(STAMP) ## search every ledger, and every interleaving of the protocol
 	$(BIN)/counterfoil model
 
-model-deep: $(STAMP) ## the same for scopes up to 3
+model-deep: $(STAMP) ## the same for scopes up to 3, and every count a second time
 	$(BIN)/counterfoil model --deep
+	$(BIN)/python tests/spec/second_encoding.py
 
 conform: $(STAMP) ## start our own server and judge it, clause by clause
 	$(BIN)/counterfoil conform

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "docs/contract.md": contract_markdown,
     "docs/what-is-proved.md": what_is_proved_markdown,
+    "docs/model.md": pages.model_page,
     "docs/state-diagram.md": pages.state_page,
     "docs/state-diagram.svg": pages.state_picture,
     "docs/protocol.md": pages.protocol_page,

@@ -14,7 +14,7 @@ from typing import Final
 
 from counterfoil_spec.model import Scope
 
-__all__ = ["DEEP_FULL", "DEEP_TAGGED", "FULL", "LIVENESS", "TAGGED", "pinned"]
+__all__ = ["DEEP_FULL", "DEEP_GATE", "DEEP_TAGGED", "FULL", "LIVENESS", "TAGGED", "pinned"]
 
 _SMALL: Final = range(3)
 _QUEUE_0: Final = (1,) * 9
@@ -109,6 +109,7 @@ DEEP_FULL: Final = tuple(scope for scope, states in _MORE_FULL.items() if states
 TAGGED: Final = (Scope(3, 1, 1), Scope(3, 2, 2))
 DEEP_TAGGED: Final = tuple(_TAGGED)
 LIVENESS: Final = tuple(_LIVENESS)
+DEEP_GATE: Final = (Scope(2, 1, 1, 1), Scope(2, 1, 1, 2), Scope(2, 2, 2, 1))
 GATE: Final = tuple(scope for scope in FULL if scope.submitters == 1)
 
 

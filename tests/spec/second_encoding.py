@@ -48,3 +48,20 @@ def count(max_queue, max_completed, ttl, submitters):
                     new.append(after)
         frontier = new
     return len(seen)
+
+
+def main():
+    """Count every pinned scope again, and say which counts differ (1 if any)."""
+    from counterfoil_spec.model_scopes import DEEP_FULL, FULL, pinned
+
+    differ = 0
+    for scope in (*FULL, *DEEP_FULL):
+        ours = count(scope.max_queue, scope.max_completed, scope.job_ttl_ms, scope.submitters)
+        same = ours == pinned("full", scope)
+        differ += not same
+        print(f"{scope} with {scope.submitters} submitting: {ours:,}{'' if same else ' DIFFERS'}")
+    return int(differ > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -25,7 +25,15 @@ from counterfoil_conformance.modelling.runs import LAW_DEFECTS, Outcome, Task, p
 from counterfoil_conformance.modelling.tables import console, print_outcomes, print_story
 from counterfoil_spec.invariants import JOB, LEDGER, MOVE
 from counterfoil_spec.model import Scope
-from counterfoil_spec.model_scopes import DEEP_FULL, DEEP_TAGGED, FULL, GATE, LIVENESS, TAGGED
+from counterfoil_spec.model_scopes import (
+    DEEP_FULL,
+    DEEP_GATE,
+    DEEP_TAGGED,
+    FULL,
+    GATE,
+    LIVENESS,
+    TAGGED,
+)
 from counterfoil_spec.protocol_programs import CORRECT, SCENARIOS, VARIANTS
 
 __all__ = ["add_arguments", "run", "tasks_for"]
@@ -94,6 +102,7 @@ def tasks_for(args: argparse.Namespace) -> list[Task]:
     if args.deep:
         tasks += [Task("ledger", scope, limit=args.limit) for scope in DEEP_FULL]
         tasks += [Task("tagged", scope, limit=args.limit) for scope in DEEP_TAGGED]
+        tasks += [Task("gate", scope, limit=args.limit or 3_000) for scope in DEEP_GATE]
         return tasks
     if args.what != "protocol":
         tasks += [Task("ledger", scope, limit=args.limit) for scope in FULL]

@@ -12,12 +12,16 @@ from counterfoil_conformance.modelling.stories import Story
 from counterfoil_conformance.modelling.tables import how_it_ends
 from counterfoil_spec.clauses import DEFECTS
 from counterfoil_spec.ledger import ACTIONS, Job, Ledger, Limits, State, Step
+from counterfoil_spec.model import Scope
+from counterfoil_spec.model_scopes import DEEP_FULL, DEEP_TAGGED, FULL, LIVENESS, pinned
+from counterfoil_spec.model_tagged import liveness
 from counterfoil_spec.protocol import INSTRUCTIONS
 from counterfoil_spec.protocol_programs import CORRECT, SCENARIOS, VARIANTS
 
 __all__ = [
     "defects_page",
     "lock_picture",
+    "model_page",
     "protocol_page",
     "state_page",
     "state_picture",
@@ -42,6 +46,76 @@ def _page(*parts: Iterable[str] | str) -> str:
         lines += [part] if isinstance(part, str) else list(part)
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+# What is searched
+
+
+def model_page() -> str:
+    """`docs/model.md`: what the model covers, and the pinned number of states of every scope."""
+    return _page(
+        "# The ledger, searched exhaustively",
+        "`counterfoil model` visits every ledger that the law (`counterfoil_spec.ledger`) can "
+        "reach, and decides every property of `counterfoil_spec.invariants` in each of them and of "
+        "every call. A ledger is taken without its ids and its clock: live jobs are a multiset, "
+        "retained jobs a sequence in order of completion with ages that stop counting one past the "
+        "TTL. So the search *closes*: it covers any number of submits and any length of time. That "
+        "nothing that matters is dropped is checked: ledgers with ids and clock have the same "
+        "calls, replies and successors as the one that stands for them.",
+        "A submit is two steps, *admit* and *sweep*, and anybody may do anything between them. How "
+        "many submits may be between the two at once is a parameter, the number of *submitters*: "
+        "with 1, one submit is in flight beside all other calls; with 2, two; 0 stands for a "
+        "submit that is one step, as a single caller sees it. A bound is needed: without one a "
+        "sweep could be as late as one likes, and the terminal jobs would have no number. All "
+        "scopes are searched with 0 and with 1, those that stay small with 2.",
+        "Not modelled: the cost of a submit (R8), HTTP, and what a job budget's clock is; a job "
+        "may time out at any moment (and, in the liveness model, must once its budget is spent).",
+        "## Distinct states, in full detail",
+        "A scope is max_queue / max_completed / ttl in ms; every count is pinned, and found again "
+        "by an encoding that shares no code with the spec (the smaller ones in `make test`, all in "
+        "`make model-deep`).",
+        _counts(0, "### An atomic submit"),
+        _counts(1, "### Admit and sweep apart, one submit in flight"),
+        _more_counts(),
+        "## One job in detail, the others as counts of ages",
+        _table(
+            ("scope", "submitters", "states"),
+            [
+                (f"{scope}", str(scope.submitters), f"{pinned('tagged', scope):,}")
+                for scope in DEEP_TAGGED
+            ],
+        ),
+        "## What must happen eventually",
+        "With one job tagged and kept out of the symmetry. Each holds when what is named is fair "
+        "(not neglected for ever while it is possible all the time), and fails without it.",
+        _table(
+            ("property", "clauses", "provided that this is fair"),
+            [
+                (
+                    goal.name.replace("_", " "),
+                    " ".join(goal.clauses),
+                    "; ".join(fair.name.replace("_", " ") for fair in goal.under),
+                )
+                for goal in liveness(LIVENESS[0])
+            ],
+        ),
+    )
+
+
+def _counts(submitters: int, heading: str) -> list[str]:
+    rows = []
+    for max_queue in (1, 2):
+        for max_completed in range(3):
+            scopes = [Scope(max_queue, max_completed, ttl, submitters) for ttl in range(3)]
+            counts = [f"{pinned('full', scope):,}" for scope in scopes]
+            rows.append((f"{max_queue}/{max_completed}/ttl", *counts))
+    return [heading, "", *_table(("", "ttl 0", "ttl 1", "ttl 2"), rows)]
+
+
+def _more_counts() -> list[str]:
+    scopes = [s for s in (*FULL, *DEEP_FULL) if s.submitters == 2 or s.max_queue == 3]
+    rows = [(str(s), str(s.submitters), f"{pinned('full', s):,}") for s in scopes]
+    return ["### Others", "", *_table(("scope", "submitters", "states"), rows)]
 
 
 # The states of a job
