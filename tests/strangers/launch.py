@@ -95,7 +95,7 @@ def target_text(config: Config, *, with_process: bool = False) -> str:
         )
     }  # fmt: skip
     if not config.timeout_ms:
-        for name in ("hanging", "late", "late_ms", "late_failing"):
+        for name in ("late", "late_ms", "late_failing", *(() if with_process else ("hanging",))):
             del bodies[name]
     metrics = {
         "depth": "stranger_jobs_depth",
@@ -117,7 +117,7 @@ def target_text(config: Config, *, with_process: bool = False) -> str:
         "metrics": metrics,
     }
     if with_process:
-        tables["process"] = {"start": shlex.join(command(config))}
+        tables["process"] = {"start": shlex.join(command(config)), "grace_ms": config.grace_ms}
     lines = [f"{key} = {json.dumps(value)}" for key, value in top.items()]
     for table, pairs in tables.items():
         lines += ["", f"[{table}]"]

@@ -21,7 +21,7 @@ from counterfoil_conformance.wire.session import Job, Session
 __all__: tuple[str, ...] = ()
 
 LIVE: Final = ("pending", "running")
-END_WITHIN_S: Final = 90.0
+END_WITHIN_S: Final = 45.0
 
 
 @check(
@@ -107,7 +107,7 @@ async def a_stop_drains(ctx: Context) -> None:
         ctx.untestable("X4", "process.stop")
         return
     await _finish_in_time(ctx, process)
-    if ctx.target.has("bodies.hanging") and ctx.target.process.grace_ms is not None:
+    if ctx.target.has("bodies.hanging"):
         await process.start()
         await _outstay_the_grace(ctx, process)
 
@@ -162,10 +162,10 @@ async def _finish_in_time(ctx: Context, process: TargetProcess) -> None:
         drain = _Drain(ctx, life)
         bound = ctx.session.max_queue or 1
         has_ready = (await life.send("GET", "/ready", prefix=False, may_5xx=True)).status == 200
-        jobs = await drain.prepare("slow", max(1, min(bound, (ctx.target.limits.workers or 1) + 1)))
+        jobs = await drain.prepare("slow", max(1, min(bound - 1, 16)))
         await process.stop()
         drain.stopped_us = now_us()
-        await _is_closing(ctx, drain, has_ready=has_ready)
+        await _is_closing(ctx, drain, jobs, has_ready=has_ready)
         await _ends_well(ctx, process, drain, jobs, expected=_states_in_grace(ctx, len(jobs)))
     finally:
         await life.aclose()
@@ -177,13 +177,15 @@ def _states_in_grace(ctx: Context, count: int) -> tuple[str, ...]:
     budget_ms = ctx.target.limits.timeout_ms or 10**9
     rounds = -(-count // (ctx.target.limits.workers or 1))
     need_ms = rounds * slow_ms + 500 + ctx.tolerance_s * 1000
-    enough = grace_ms is not None and min(grace_ms, budget_ms) > need_ms
-    return ("done",) if enough else ("done", "failed", "timeout")
+    if grace_ms is None or grace_ms < need_ms:
+        return ("done", "failed", "timeout")
+    return ("done",) if budget_ms > need_ms + 1000 else ("done", "timeout")
 
 
-async def _is_closing(ctx: Context, drain: _Drain, *, has_ready: bool) -> None:
+async def _is_closing(ctx: Context, drain: _Drain, jobs: list[Job], *, has_ready: bool) -> None:
     """`/ready` turns 503 within tolerance, and then no submit is admitted."""
-    deadline_us = drain.stopped_us + int(ctx.tolerance_s * 1e6) + 300_000
+    # A process under load takes its signal late: nearly a second more than tolerance is allowed.
+    deadline_us = drain.stopped_us + int(ctx.tolerance_s * 1e6) + 800_000
     seen: list[Answer] = []
     while has_ready and drain.working:
         seen = await drain.ask("GET", "/ready")
@@ -204,7 +206,15 @@ async def _is_closing(ctx: Context, drain: _Drain, *, has_ready: bool) -> None:
     for answer in await drain.ask("POST", "/jobs", body):
         if answer.ok and drain.working:
             said = f"a submit while draining: {answer.say()[:80]}"
-            ctx.expect(answer.status == 503, "X4", said, allowed="503", answers=(answer,))
+            # Where the queue is full besides, 429 is right as well.
+            full = answer.status == 429 and len(jobs) >= (ctx.session.max_queue or 0)
+            fine = answer.status == 503 or full
+            ctx.expect(fine, "X4", said, allowed="503", answers=(answer,))
+    for answer in await drain.ask("GET", f"/jobs/{jobs[0].id}"):
+        # Only `/ready` and `POST` are 503 while draining (E5): the jobs are still there.
+        if answer.ok and answer.status >= 500 and drain.working:
+            said = f"a read of a live job while draining: {answer.say()[:80]}"
+            ctx.fail("X4", said, allowed="its status", answers=(answer,))
 
 
 async def _ends_well(
@@ -216,10 +226,15 @@ async def _ends_well(
     expected: tuple[str, ...],
 ) -> None:
     """Every waiter is answered with an end, and the exit code is 0."""
-    ended = await process.ended(END_WITHIN_S)
+    grace_ms = ctx.target.process.grace_ms
+    limit_s = END_WITHIN_S if grace_ms is None else grace_ms / 1000 + 15
+    ended = await process.ended(limit_s)
     if not ended:
-        said = f"the process is still there {END_WITHIN_S:.0f} s after the stop"
-        ctx.fail("X4", said, allowed="it ends after the grace period")
+        said = f"the process is still there {limit_s:.0f} s after the stop"
+        if grace_ms is None:
+            ctx.undecided("X4", f"{said}; `process.grace_ms` would tell whether it may be")
+        else:
+            ctx.fail("X4", said, allowed="it ends after the grace period")
         await process.kill()
         await process.ended(15.0)
     code = process.exit_code
@@ -237,22 +252,36 @@ async def _ends_well(
         allowed = "200 with " + " or ".join(expected)
         said = f"a waiter was answered {reading.state or reading.answer.say()[:60]}"
         fine = reading.state in expected
-        ctx.expect(fine, "X4", said, allowed=allowed, answers=(reading.answer,))
+        if ended:
+            ctx.expect(fine, "X4", said, allowed=allowed, answers=(reading.answer,))
+        early_us = reading.answer.return_us - drain.stopped_us
+        run_us = (ctx.target.bodies.slow_ms or 0) * 500
+        if (
+            grace_ms is None
+            and job.kind == "slow"
+            and reading.state == "failed"
+            and early_us < run_us
+        ):
+            said += f" {early_us // 1000} ms after the stop (is that `process.grace_ms`?)"
+            ctx.warn("X4", said, allowed="live jobs may finish", answers=(reading.answer,))
 
 
 async def _outstay_the_grace(ctx: Context, process: TargetProcess) -> None:
     """What is left after the grace period becomes `failed` (or its own budget ended it)."""
     grace_ms = ctx.target.process.grace_ms
-    if grace_ms is None or grace_ms > 60_000:
+    if grace_ms is not None and grace_ms > 60_000:
         return
     life = ctx.another_life()
     try:
         drain = _Drain(ctx, life)
         jobs = await drain.prepare("hanging", 1)
+        has_ready = (await life.send("GET", "/ready", prefix=False, may_5xx=True)).status == 200
         await process.stop()
         drain.stopped_us = now_us()
+        await _is_closing(ctx, drain, jobs, has_ready=has_ready)
         budget_ms = ctx.target.limits.timeout_ms or 10**9
-        expected = ("failed",) if budget_ms > grace_ms + 2000 else ("failed", "timeout")
+        longest_ms = END_WITHIN_S * 1000 if grace_ms is None else grace_ms + 2000
+        expected = ("failed",) if budget_ms > longest_ms else ("failed", "timeout")
         await _ends_well(ctx, process, drain, jobs, expected=expected)
     finally:
         await life.aclose()
