@@ -11,7 +11,7 @@ from strangers.faults import also, fault
 from strangers.messages import Response
 
 
-@fault("r1-age-takes-live-jobs", "R1 R7 A10 S5 S9 W7 R9", job_ttl_ms=300)
+@fault("r1-age-takes-live-jobs", "R1 R7 A10 S5 S9 W7 R9", job_ttl_ms=700)
 class _(Book):
     """Eviction by age counts from admission and asks nobody's state."""
 

@@ -148,7 +148,7 @@ class _Idempotent(JobLedger):
 # Retention
 
 
-@wire_fault("age-takes-running-jobs", "R1 R7 R9 A10 S5 W7", setup=Setup(ttl_ms=300))
+@wire_fault("age-takes-running-jobs", "R1 R7 R9 A10 S5 W7", setup=Setup(ttl_ms=700))
 class _AgeTakesLive(JobLedger):
     """Eviction by age counts from admission and asks nobody's state."""
 
