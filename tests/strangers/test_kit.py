@@ -76,7 +76,8 @@ def test_a_correct_stranger_is_accused_of_nothing(verdicts, name):
 def findings():
     def examined(name):
         words = [sys.executable, "-m", "counterfoil_conformance.mutants.wire", name, "--json"]
-        words += ["--only", ",".join(WIRE_FAULTS[name].clauses)]
+        if name != "lost-wake-up":  # which shows by chance, in any of a run's many waits
+            words += ["--only", ",".join(WIRE_FAULTS[name].clauses)]
         ended = subprocess.run(
             words, capture_output=True, text=True, timeout=DEADLINE_S, check=False
         )

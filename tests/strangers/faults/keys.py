@@ -6,7 +6,7 @@ from strangers.answers import Answers
 from strangers.app import PUBLIC, App
 from strangers.conversation import Conversation
 from strangers.faults import fault
-from strangers.messages import Request, Response
+from strangers.messages import Malformed, Request, Response
 
 TOKEN = "s3cret-Token-0123456789"
 
@@ -271,7 +271,10 @@ class _(Conversation):
     def refuse_early(self, early, head):
         if early.status != 401 or head.method != "POST" or not head.path.endswith("/jobs"):
             return (yield from super().refuse_early(early, head))
-        body = yield from self.read_body(head)
+        try:
+            body = yield from self.read_body(head)
+        except Malformed:
+            body = None
         if body is None:
             return False
         route = self.app.route(head)
