@@ -325,12 +325,3 @@ class _(Pool):
     def report(self, job, items, took_ms):
         if self.succeeded(items) or not job.counted:
             super().report(job, items, took_ms)
-
-
-@fault("s9-done-forgotten-under-load", "S9 W2 A11 A5 T6 Q4 H4")
-class _(Pool):
-    """A run that ends while the line is full is not reported; the budget ends the job."""
-
-    def report(self, job, items, took_ms):
-        if not (job.counted and self.book.depth >= self.config.max_queue):
-            super().report(job, items, took_ms)
