@@ -109,7 +109,7 @@ async def hostile(number: int) -> bool:
     """No 5xx, no stack trace, and the memory within a tenth of what it was after warming up."""
     async with served("--max-body", "100000", "--head-timeout", "1000") as server:
         bad: list[bytes] = []
-        await _crowd(server, number // 5, bad)
+        await _crowd(server, number // 2, bad)
         before = server.mib()
         await _crowd(server, number, bad)
         await asyncio.sleep(4)

@@ -50,21 +50,14 @@ def process(module: str, *words: str) -> Iterator[tuple[psutil.Process, int]]:
 
 def compare(rounds: int, seconds: float) -> dict[str, Rate]:
     """Echo and 202 path in turns, then the 202 path while jobs run, then the peer."""
-    rates = {}
-    with process("benchmarks.server", "external") as (server, port):
-        pairs = [
-            (
-                flood(server, port, "/echo", 200, seconds),
-                flood(server, port, "/jobs", 202, seconds),
-            )
-            for _ in range(rounds)
-        ]
-        rates["echo"] = median([echo for echo, _ in pairs])
-        rates["jobs"] = median([jobs for _, jobs in pairs])
-    with process("benchmarks.server", "internal") as (server, port):
-        rates["jobs, run as well"] = median(
-            [flood(server, port, "/jobs", 202, seconds) for _ in range(rounds)]
-        )
+    rounds_of: dict[str, list[Rate]] = {"echo": [], "jobs": [], "jobs, run as well": []}
+    for _ in range(rounds):
+        with process("benchmarks.server", "external") as (server, port):
+            rounds_of["echo"].append(flood(server, port, "/echo", 200, seconds))
+            rounds_of["jobs"].append(flood(server, port, "/jobs", 202, seconds))
+        with process("benchmarks.server", "internal") as (server, port):
+            rounds_of["jobs, run as well"].append(flood(server, port, "/jobs", 202, seconds))
+    rates = {name: median(each) for name, each in rounds_of.items()}
     with process("benchmarks.peer") as (server, port):
         rates["peer"] = median([flood(server, port, "/jobs", 202, seconds) for _ in range(rounds)])
     return rates

@@ -14,6 +14,7 @@ from sanic.application.state import ApplicationServerInfo
 from sanic.config import Config
 from sanic.constants import HTTP_METHODS
 from sanic.http.constants import HTTP
+from sanic.router import Router
 
 from counterfoil_server import rules
 from counterfoil_server.config import Settings
@@ -32,6 +33,20 @@ App: TypeAlias = "Sanic[Config, Any]"
 
 _NUMBERS: Final = itertools.count(1)
 _MARGIN_S: Final = 60
+_SHORT_PATH: Final = 256
+
+
+class FrugalRouter(Router):
+    """The framework's router, which remembers a thousand paths, whatever their length.
+
+    Anyone can send it megabytes of them to keep. Here it remembers short ones, and no host names,
+    of which no route of ours depends.
+    """
+
+    def get(self, path: str, method: str, host: str | None) -> Any:  # type: ignore[override]  # noqa: ARG002
+        """The route for a request."""
+        find = super().get if len(path) <= _SHORT_PATH else self._get
+        return find(path, method, None)
 
 
 def build_app(core: Core) -> App:
@@ -45,6 +60,7 @@ def build_app(core: Core) -> App:
         strict_slashes=True,
         error_handler=Mishaps(doorkeeper),
         request_class=AskedRequest,
+        router=FrugalRouter(),
     )
     _configure(app.config, settings)
     # Without a word on its protocol the framework would add an empty `alt-svc` to every answer.

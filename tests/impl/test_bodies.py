@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+from sanic.router import Router
 
 
 def raw(client, data, *, close=False, timeout=60):
@@ -278,3 +279,15 @@ def test_a_waiter_that_goes_away_leaves_nothing_behind(serve, caplog):
     assert not client.core.ledger._jobs[job_id].watches
     client.ended(job_id)
     assert "Traceback" not in caplog.text
+
+
+def test_what_strangers_send_is_not_kept(serve):
+    """The framework would keep a thousand paths and host names of any length."""
+    client = serve()
+    remembered = Router.get.cache_info
+    client.get("/jobs/none", headers={"host": "a"})
+    before = remembered().currsize
+    for number in range(20):
+        assert client.get(f"/jobs/{number}" + "x" * 5000).status == 404
+        assert client.get("/jobs/none", headers={"host": f"{number}" + "y" * 5000}).status == 404
+    assert remembered().currsize == before
