@@ -8,7 +8,7 @@ at the law and the protocol, not at code: they find a fault when they refute its
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +18,7 @@ from counterfoil_conformance.mutants.twins import refuted_by_lemmas, refuted_by_
 from counterfoil_conformance.mutants.wire import WIRE_FAULTS, examine
 from counterfoil_conformance.report.events import Event, Finding
 from counterfoil_conformance.run import RunOptions
-from counterfoil_conformance.schedules.check import explore_scenario
-from counterfoil_conformance.schedules.scenarios import SCENARIOS, Scenario
+from counterfoil_conformance.schedules.check import seek
 from counterfoil_conformance.subjects import checks
 from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.registry import CHECKS
@@ -88,28 +87,10 @@ def _by_checks(*modules: str) -> Callable[[LedgerFault], frozenset[str]]:
     return find
 
 
-# A broken ledger may have far more interleavings than a sound one. What is quickly seen is looked
-# at first, in every scenario, and only what is left over gets its time.
-_GLANCE_S: Final = 0.5
-_LOOK_S: Final = 10.0
-
-
 def _by_schedules(fault: LedgerFault) -> frozenset[str]:
     """Every interleaving of every scenario, until one of the fault's clauses is broken."""
-    sought = frozenset(fault.clauses)
-    broken: set[str] = set()
-    left: Sequence[Scenario] = SCENARIOS
-    for seconds in (_GLANCE_S, _LOOK_S):
-        unfinished = []
-        for scenario in left:
-            explored = explore_scenario(fault.cls, scenario, stop_at=sought, seconds=seconds)
-            broken |= {shown.clause for shown in explored.faults}
-            if broken & sought:
-                return frozenset(broken)
-            if not explored.report.exhausted:
-                unfinished.append(scenario)
-        left = unfinished
-    return frozenset(broken)
+    explored = seek(fault.cls, fault.clauses)
+    return frozenset(shown.clause for each in explored for shown in each.faults)
 
 
 def _by_wire(fault: LedgerFault) -> frozenset[str]:
@@ -125,6 +106,12 @@ def _by_wire(fault: LedgerFault) -> frozenset[str]:
 
 
 LAYERS: Final = (
+    Layer(
+        "vectors",
+        "sequences that cover the law's state graph, each answer compared",
+        True,
+        _by_checks("vectors"),
+    ),
     Layer(
         "sequences",
         "calls one after another, judged by the ledgers that could explain them",

@@ -30,10 +30,14 @@ __all__ = [
     "explore_scenario",
     "outcome",
     "replay_schedule",
+    "seek",
 ]
 
 # How long one scenario may take before what is left of it is UNKNOWN.
 SCENARIO_S: Final = 30.0
+# A broken ledger may have far more interleavings than a sound one.
+_GLANCE_S: Final = 0.5
+_LOOK_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,24 @@ def explore_scenario(
             if any(fault.clause in stop_at for fault in found.faults):
                 break
     return found
+
+
+def seek(factory: Factory, clauses: Collection[str]) -> Iterator[Explored]:
+    """Explore until one of these clauses is broken, which the last one yielded shows.
+
+    What is quickly seen is looked at first, everywhere; only what is left over gets its time.
+    """
+    left: Iterable[Scenario] = SCENARIOS
+    for seconds in (_GLANCE_S, _LOOK_S):
+        unfinished = []
+        for scenario in left:
+            explored = explore_scenario(factory, scenario, stop_at=clauses, seconds=seconds)
+            yield explored
+            if any(fault.clause in clauses for fault in explored.faults):
+                return
+            if not explored.report.exhausted:
+                unfinished.append(scenario)
+        left = unfinished
 
 
 def check_schedules(

@@ -6,11 +6,12 @@ import threading
 import pytest
 
 from counterfoil_conformance.errors import UsageError
-from counterfoil_conformance.mutants.ledger import LEDGER_FAULTS
+from counterfoil_conformance.mutants.ledger import all_ledger_faults
 from counterfoil_conformance.schedules.check import (
     check_schedules,
     explore_scenario,
     replay_schedule,
+    seek,
 )
 from counterfoil_conformance.schedules.scenarios import SCENARIOS
 from counterfoil_server import ledger as shipped
@@ -61,20 +62,17 @@ def test_the_reduction_leaves_out_nothing_that_a_client_could_tell_apart(name):
     assert plain.histories.keys() == reduced.histories.keys()
 
 
-FAULTS = {name: f for name, f in LEDGER_FAULTS.items() if f.cheapest == "schedules"}
+FAULTS = {name: f for name, f in all_ledger_faults().items() if f.cheapest == "schedules"}
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_broken_ledger_has_a_schedule_that_shows_it_and_that_replays(name):
     factory, clauses = factory_of(FAULTS[name].cls), FAULTS[name].clauses
-    for scenario in SCENARIOS:
-        found = explore_scenario(factory, scenario, seconds=600, stop_at=clauses)
-        hits = [fault for fault in found.faults if fault.clause in clauses]
-        if hits:
-            story = list(replay_schedule(factory, scenario.name, hits[0].schedule))
-            assert any(line.startswith(f"{hits[0].clause}: ") for line in story), story
-            return
-    pytest.fail(f"no schedule shows {FAULTS[name].sentence}")
+    *_, found = seek(factory, clauses)
+    hits = [fault for fault in found.faults if fault.clause in clauses]
+    assert hits, f"no schedule shows: {FAULTS[name].sentence}"
+    story = list(replay_schedule(factory, found.scenario.name, hits[0].schedule))
+    assert any(line.startswith(f"{hits[0].clause}: ") for line in story), story
 
 
 def test_exploring_leaves_the_shipped_code_as_it_was():

@@ -1,0 +1,1 @@
+"""The seeded faults of the shipped ledger, by family."""
