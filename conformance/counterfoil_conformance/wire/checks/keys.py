@@ -51,7 +51,8 @@ def _doors(ctx: Context, *, infer: bool) -> Iterator[Door]:
     yield Door("an empty body", "POST", "/jobs", b"", order=True)
     yield Door("no images", "POST", "/jobs", b"{}", order=True)
     yield Door("a wrong media type", "POST", "/jobs", b"nope", "text/plain", order=True)
-    yield Door("an odd id", "GET", "/jobs/%00", order=True)
+    # Not %00: a gateway (nginx) takes it for a head that cannot be parsed, which may come first.
+    yield Door("an odd id", "GET", "/jobs/%C3%A9%20%27%3Cx", order=True)
     yield Door("an odd timeout", "GET", "/jobs/{id}/wait?timeout=abc", order=True)
     yield Door("GET on /jobs", "GET", "/jobs", order=True)
     limit = ctx.target.limits.max_body
