@@ -13,11 +13,11 @@ from typing import Final
 from counterfoil_spec.ledger import Job, Ledger, Outcome, Reply, Step
 from counterfoil_spec.model import LAW, FullModel, Law, Scope
 
-__all__ = ["LEDGER_DEFECTS", "d5_model", "sweep_by_submission"]
+__all__ = ["LEDGER_DEFECTS", "LOST", "d5_model", "sweep_by_submission"]
 
 # A job that is no longer in the order of eviction. The law has no such field and needs none; a
 # submission time before the beginning stands for it, because no answer depends on that time.
-_LOST: Final = -1
+LOST: Final = -1
 
 
 def sweep_by_submission(ledger: Ledger) -> Step:
@@ -29,7 +29,7 @@ def sweep_by_submission(ledger: Ledger) -> Step:
     for job in jobs:
         if left <= max(ledger.limits.max_completed, 0):
             break
-        if job.submitted_at == _LOST:
+        if job.submitted_at == LOST:
             continue
         if job.state.terminal:
             evicted.add(job.id)
@@ -45,7 +45,7 @@ def sweep_by_submission(ledger: Ledger) -> Step:
 
 
 def _marked(job: Job, lost: bool) -> Job:
-    return job._replace(submitted_at=_LOST) if lost else job
+    return job._replace(submitted_at=LOST) if lost else job
 
 
 LEDGER_DEFECTS: Final[Mapping[str, Law]] = MappingProxyType(

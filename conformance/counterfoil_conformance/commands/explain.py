@@ -126,7 +126,8 @@ def _defect(name: str, outcomes: list[Outcome]) -> dict[str, Any]:
 def _print_defect(out: Console, document: dict[str, Any], outcomes: list[Outcome]) -> None:
     out.print(Text(f"{document['defect']}  {document['title']}", style="bold"))
     breaks, shows = " ".join(document["breaks"]), " ".join(document["shows_as"])
-    out.print(Text(f"breaks {breaks}" + (f"; seen as {shows}" if shows else ""), style="dim"))
+    facts = [f"breaks {breaks}" if breaks else "", f"seen as {shows}" if shows else ""]
+    out.print(Text("; ".join(filter(None, facts)), style="dim"))
     for text in (document["story"], document["what_a_user_sees"]):
         if text:
             out.print()

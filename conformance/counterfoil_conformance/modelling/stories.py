@@ -13,6 +13,7 @@ from counterfoil_conformance.errors import SpecError
 from counterfoil_spec.checker import Trace
 from counterfoil_spec.ledger import Job, Ledger
 from counterfoil_spec.model import FullModel, Key, Label, key
+from counterfoil_spec.model_defects import LOST
 from counterfoil_spec.model_tagged import TaggedState
 from counterfoil_spec.protocol import Frame, ProtocolLabel, ProtocolState
 
@@ -147,8 +148,9 @@ def _job_changes(id_: int, old: Job | None, new: Job | None) -> Iterator[str]:
         yield from _changed(f"job {id_}", old.state, new.state)
         if old.payload is not None and new.payload is None:
             yield f"job {id_} payload taken"
-        for name in ("task_id", "submitted_at"):
-            yield from _changed(f"job {id_} {name}", getattr(old, name), getattr(new, name))
+        yield from _changed(f"job {id_} task id", old.task_id, new.task_id)
+        if new.submitted_at == LOST != old.submitted_at:
+            yield f"job {id_} is lost from the order of eviction"
 
 
 def _tag_changes(before: TaggedState, after: TaggedState) -> Iterator[str]:
