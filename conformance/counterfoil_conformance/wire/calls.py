@@ -124,6 +124,8 @@ class Calls(Pace):
         if answer.ok:
             self._failures_in_a_row, self._last_ok_us = 0, answer.return_us
             return
+        if answer.trouble == "timeout" and answer.request.path.partition("?")[0].endswith("/wait"):
+            return  # who is not woken says nothing of the target's health
         self._failures_in_a_row += 1
         silent_us = now_us() - self._last_ok_us
         if answer.trouble == "refused" and self._failures_in_a_row >= 5:

@@ -155,14 +155,14 @@ class _(Pool):
 
 @fault("q4-no-call-when-busy", "Q4 W9 H11 T1 S9")
 class _(Pool):
-    """Only a submit that finds the line empty calls a worker."""
+    """Only a submit that finds nobody running calls a worker."""
 
     def put(self, job):
         budget_ms = self.budget_ms(job)
         if budget_ms > 0:
             self.alarm.at(self.deadline_ms(job, budget_ms), lambda: self.expire(job))
         with self.filled:
-            if not self.line:
+            if self.book.depth + self.book.errands <= 1:
                 self.filled.notify()
             self.enqueue(job)
 
