@@ -5,8 +5,10 @@ import sys
 import time
 import traceback
 
+from strangers.answers import Answers
 from strangers.book import Book, now_ms
-from strangers.faults import fault
+from strangers.faults import also, fault
+from strangers.messages import Response
 from strangers.workers import Pool
 
 HELD = {"late_worker": "held", "hang_ms": 2600}
@@ -81,6 +83,14 @@ class _(Book):
     def end_again(self, job, state, error, result):
         job.result = result
         return False
+
+
+@also("t2-late-result-readable")
+class _(Answers):
+    """Whoever has a result may read it."""
+
+    def result(self, view):
+        return Response(200, view.result) if view.result else super().result(view)
 
 
 @fault("t2-late-failure-releases", "T2 A2 A3 A11 M1 A5", full=True)

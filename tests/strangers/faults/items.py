@@ -187,17 +187,6 @@ class _(Pool):
             self.book.end(job, "done", None, self.envelope(job, items, took_ms))
 
 
-@fault("g5-one-failed-is-failed", "G5")
-class _(Pool):
-    """A job one of whose items failed is failed."""
-
-    def report(self, job, items, took_ms):
-        if job.counted and any(item.status for item in items):
-            self.book.end(job, "failed", self.failure([i for i in items if i.status]))
-        else:
-            super().report(job, items, took_ms)
-
-
 @fault("g5-last-item-decides", "G5")
 class _(Pool):
     """A job is failed when its last item is, else done."""

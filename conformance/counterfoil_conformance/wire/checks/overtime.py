@@ -163,10 +163,24 @@ async def _watch_budget(ctx: Context, job: Job, is_pending: bool) -> None:
         elif not is_pending or not ran:
             ctx.ok(clause)
         await _result_is_409(ctx, job)
+    elif job.state == "failed" and _used_up(ctx, job, earliest_us) and not (is_pending and ran):
+        ctx.fail(
+            clause,
+            "a job that was live until its budget was used up is `failed`",
+            allowed="`timeout`",
+            answers=(reading.answer,),
+        )
     elif is_pending:
         ctx.untestable("T1", "an earlier run that holds its worker beyond the budget of the next")
     elif reading.answer.return_us < earliest_us:
         ctx.undecided("T6", f"the late body ended `{job.state}` within its budget")
+
+
+def _used_up(ctx: Context, job: Job, earliest_us: int) -> bool:
+    """Whether a job ended when its budget was used up, and well before its late run ended."""
+    late_us = job.call_us + (ctx.target.bodies.late_ms or 0) * 1000
+    ended_us = job.ended_us or 0
+    return job.live_us > earliest_us - 100_000 and ended_us < late_us - 100_000
 
 
 def _over_budget(ctx: Context, clause: str, job: Job, reading: Reading) -> None:
@@ -220,14 +234,6 @@ async def _late_ends_change_nothing(ctx: Context, cast: Cast) -> None:
     await _places_released_once(ctx, [job for job in fillers if not job.terminal])
     await _workers_come_back(ctx, [job for job in fillers if not job.terminal])
     for job in timed_out:
-        result = await ctx.session.result(job)
-        if result.answer.status == 200:
-            ctx.fail(
-                "T2",
-                "a job that had timed out has a result",
-                allowed="409",
-                answers=(before[job.id].answer, result.answer),
-            )
         await _stays_timed_out(ctx, job, before[job.id], due_us[job.id])
     await _timed_out_jobs_age(ctx, timed_out)
 
@@ -307,7 +313,21 @@ async def _stays_timed_out(ctx: Context, job: Job, before: Reading, due_us: int)
             answers=(before.answer, after.answer),
         )
     elif after.answer.call_us > due_us:
+        await _has_no_result(ctx, job, before)
+
+
+async def _has_no_result(ctx: Context, job: Job, before: Reading) -> None:
+    """T2: nor can the late result be fetched."""
+    result = await ctx.session.result(job)
+    if result.answer.status in (404, 409):
         ctx.ok("T2")
+    elif result.answer.status == 200:
+        ctx.fail(
+            "T2",
+            "a job that had timed out has a result",
+            allowed="409",
+            answers=(before.answer, result.answer),
+        )
 
 
 @check("T4", needs=("bodies.slow", "limits.timeout_ms"), places=1)
