@@ -52,7 +52,8 @@ fault-matrix: $(STAMP) ## run the kit on every stranger and every seeded fault (
 	$(BIN)/python tools/fault_matrix.py --jobs 3 --missed --profile full
 
 mutants: $(STAMP) ## show every seeded fault of the ledger to every layer; writes docs/kill-matrix.md
-	$(BIN)/counterfoil mutants --page docs/kill-matrix.md
+	$(BIN)/counterfoil mutants --resume .kill-matrix.json --page docs/kill-matrix.md
+	rm .kill-matrix.json
 
 load-faults: $(STAMP) ## run the stress profile against ten seeded faults (minutes)
 	COUNTERFOIL_LOAD_FAULTS=all $(BIN)/pytest tests/load/test_load_faults.py

@@ -8,6 +8,7 @@ they find. Exit code 1 if a fault survives, or if a layer reports the ledger as 
 import argparse
 import fnmatch
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -29,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fault", action="append", default=[], metavar="GLOB", help="only these")
     parser.add_argument("--list", action="store_true", help="list the faults and end")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the matrix as JSON")
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="keep the matrix in FILE as it grows; what is in there already is not run again",
+    )
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the matrix as a page")
 
 
@@ -41,19 +48,41 @@ def run(args: argparse.Namespace) -> int:
         for fault in faults:
             console.print(f"{fault.name}: {fault.sentence} ({' '.join(fault.clauses)})")
         return 0
+    rows = _kept(args.resume)
     accused = _accusations_of_the_shipped(layers)
-    rows: list[Row] = []
-    for fault in faults:
-        with console.status(f"{len(rows)} of {len(faults)} faults done; now: {fault.name}"):
-            rows.append(examine(fault, layers))
+    for done, fault in enumerate(faults):
+        with console.status(f"{done} of {len(faults)} faults done; now: {fault.name}"):
+            rows[fault.name] = examine(fault, layers, rows.get(fault.name))
         if not console.is_terminal:
-            print(f"{fault.name}: {' '.join(rows[-1].killers) or 'SURVIVES'}", flush=True)
-    _print(console, rows, layers, accused)
+            print(f"{fault.name}: {' '.join(rows[fault.name].killers) or 'SURVIVES'}", flush=True)
+        if args.resume:
+            _write(args.resume, rows.values())
+    shown = [rows[name] for name in sorted(rows)]
+    layers = tuple(each for each in LAYERS if any(each.name in row.found for row in shown))
+    _print(console, shown, layers, accused)
     if args.page:
-        args.page.write_text(matrix_page(rows, layers), encoding="utf-8")
+        args.page.write_text(matrix_page(shown, layers), encoding="utf-8")
     if args.json:
-        args.json.write_text(json.dumps([_as_json(row) for row in rows], indent=2) + "\n")
-    return int(bool(accused) or any(not row.killers for row in rows))
+        _write(args.json, shown)
+    return int(bool(accused) or any(not row.killers for row in shown))
+
+
+def _write(file: Path, rows: Iterable[Row]) -> None:
+    document = [row.as_json() for row in rows]
+    file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _kept(file: Path | None) -> dict[str, Row]:
+    """The rows that a file holds, of faults that there still are."""
+    if file is None or not file.exists():
+        return {}
+    faults = all_ledger_faults()
+    try:
+        written = json.loads(file.read_text(encoding="utf-8"))
+        rows = [Row.of_json(faults[row["fault"]], row) for row in written if row["fault"] in faults]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"--resume {file}: no matrix: {error!r}") from None
+    return {row.fault.name: row for row in rows}
 
 
 def _chosen_layers(names: list[str]) -> tuple[Layer, ...]:
@@ -107,25 +136,8 @@ def _print(
 
 
 def _cell(row: Row, layer: str) -> str:
-    found = row.found[layer]
-    if found.failed:
-        return "error"
+    found = row.found.get(layer)
+    if found is None or found.failed:
+        return "error" if found else ""
     mark = "" if layer in row.killers else "- "
     return f"{mark}{found.seconds:.1f} s"
-
-
-def _as_json(row: Row) -> dict[str, object]:
-    return {
-        "fault": row.fault.name,
-        "sentence": row.fault.sentence,
-        "clauses": list(row.fault.clauses),
-        "killers": list(row.killers),
-        "layers": {
-            name: {
-                "clauses": sorted(found.clauses),
-                "seconds": round(found.seconds, 3),
-                "failed": found.failed,
-            }
-            for name, found in row.found.items()
-        },
-    }

@@ -20,9 +20,10 @@ def matrix_page(rows: Sequence[Row], layers: Sequence[Layer]) -> str:
             "",
             "*Written by `make mutants`. Each seeded fault is a small override of the shipped",
             "`JobLedger`, bound to the clauses it may be reported under, and was shown to every",
-            "layer. A time says that the layer found it, and in how many seconds; `·` that it",
-            "reported nothing; clauses in parentheses that it reported only others. Model and",
-            "lemmas look at the fault's twin.*",
+            "layer. A time says that the layer found it, and in how many seconds (of computing for",
+            "the deterministic layers, by the clock for the others); `·` that it reported nothing;",
+            "clauses in parentheses that it reported only others. Model and lemmas look at the",
+            "fault's twin.*",
             "",
             *_survivors(rows, layers),
             "",
@@ -81,9 +82,9 @@ def _faults(rows: Sequence[Row], layers: Sequence[Layer]) -> list[str]:
 
 
 def _cell(row: Row, layer: Layer) -> str:
-    found = row.found[layer.name]
-    if found.failed:
-        return "error"
+    found = row.found.get(layer.name)
+    if found is None or found.failed:
+        return "error" if found else "not run"
     if layer.name in row.killers:
         return "yes" if layer.twin else f"{found.seconds:.1f} s"
     return f"({' '.join(sorted(found.clauses))})" if found.clauses else "·"

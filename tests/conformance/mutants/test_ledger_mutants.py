@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from counterfoil_conformance.cli import main
 from counterfoil_conformance.commands.model import VARIANTS
 from counterfoil_conformance.mutants.layers import DETERMINISTIC, LAYERS, SHIPPED, Found, look
 from counterfoil_conformance.mutants.ledger import all_ledger_faults
@@ -85,3 +86,26 @@ def test_the_page_begins_with_survivors_and_names_what_only_one_layer_finds():
     faults = page[page.index("## Faults") :]
     assert faults.index(other.name) < faults.index(f"**{one.name}**")
     assert "| (C9) | · |" in faults
+
+
+def test_a_matrix_that_was_cut_short_goes_on_where_it_was(tmp_path, capsys):
+    kept = tmp_path / "matrix.json"
+    words = ["mutants", "--fault", "starts-again", "--resume", str(kept)]
+    assert main([*words, "--layer", "vectors"]) == 0
+    seen = json.loads(kept.read_text())[0]["layers"]["vectors"]
+    seen["seconds"] = 99.0
+    row = json.loads(kept.read_text())[0] | {"layers": {"vectors": seen}}
+    kept.write_text(json.dumps([row]))
+    page = tmp_path / "page.md"
+    assert main([*words, "--layer", "vectors,lemmas", "--page", str(page)]) == 0
+    layers = json.loads(kept.read_text())[0]["layers"]
+    assert layers["vectors"]["seconds"] == 99.0
+    assert layers["lemmas"]["clauses"]
+    assert "| 99.0 s | yes |" in page.read_text()
+    capsys.readouterr()
+
+
+def test_a_file_that_holds_no_matrix_is_bad_usage(tmp_path, capsys):
+    (tmp_path / "m.json").write_text("[1]")
+    assert main(["mutants", "--resume", str(tmp_path / "m.json"), "--fault", "wakes-one"]) == 2
+    assert "no matrix" in capsys.readouterr().err
