@@ -279,7 +279,7 @@ class Calls(Pace):
         known = self.jobs.get(_id(job))
         slack_us = self.slack_us(answer.call_us)
         ended_us = None if known is None else known.ended_us or known.gone_us
-        if known is None or known.gone_us is not None:
+        if known is None or (known.gone_us is not None and known.gone_us < answer.call_us):
             why, clause = "a wait on an unknown id hung", "W7"
         elif ended_us is not None and answer.return_us > ended_us + slack_us:
             late_ms = (answer.return_us - max(ended_us, answer.call_us)) // 1000

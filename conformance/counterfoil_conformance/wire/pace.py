@@ -6,7 +6,7 @@ and notes by how much it overslept: on a loaded machine all that is late may be 
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from counterfoil_conformance.wire.target import Target
 __all__ = ["Pace"]
 
 _TRIPS_KEPT: Final = 256
+_SURELY_LATE_US: Final = 1_000_000
+_STRIKES: Final = 3
 
 
 @dataclass(slots=True)
@@ -45,6 +47,23 @@ class Pace(Reporting):
         self.lag = _Lag()
         self.worst_trip_us = 0
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
+        self._strikes: Counter[str] = Counter()
+        self._timed: Counter[str] = Counter()
+
+    def is_late(self, clause: str, late_us: int, slack_us: int) -> bool:
+        """Whether an answer that came so late is a fault, and not the machine's.
+
+        Beyond slack and another second it is. Between, a starved thread of a correct server may
+        have been the cause once; a fault is there again and again.
+        """
+        self._timed[clause] += 1
+        if late_us > slack_us + _SURELY_LATE_US:
+            return True
+        if late_us <= slack_us:
+            return False
+        self._strikes[clause] += 1
+        strikes = self._strikes[clause]
+        return strikes >= _STRIKES and strikes * 10 >= self._timed[clause]
 
     @property
     def tolerance_ms(self) -> float:

@@ -19,6 +19,7 @@ from typing import Final
 from counterfoil_conformance.errors import HarnessError
 from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.idle import IdleWatch
 from counterfoil_conformance.wire.session import Session, Submitted
 
 __all__ = ["Learned", "learn_bound", "reach"]
@@ -103,7 +104,8 @@ async def learn_bound(session: Session) -> Learned:
         sent, certain = await _fill(session, told)
         capacity = sum(one.job is not None for one in sent)
         full = next((one.answer for one in sent if one.refused), None)
-        await session.settle()
+        idle = IdleWatch(session)
+        await session.settle(seen=idle.look)
         said = bound_in(full)
         expected = told if told is not None else said
         short = full is not None and expected is not None and capacity < expected

@@ -6,6 +6,7 @@ beside the answers (the bound, the process, whether it is fresh) is kept here to
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from counterfoil_conformance.run import Publish, RunOptions
@@ -48,8 +49,12 @@ class Session(Calls):
                 steady.close()
         return None
 
-    async def settle(self, timeout_s: float | None = None) -> bool:
+    async def settle(
+        self, timeout_s: float | None = None, *, seen: Callable[[list[Job]], None] | None = None
+    ) -> bool:
         """Wait until every job we know of is terminal; whether that came about.
+
+        `seen` is called after every round of reads, with the jobs that were read in it.
 
         A job that did not end in ample time is not waited for again; with a budget it is S9.
         """
@@ -57,7 +62,10 @@ class Session(Calls):
         deadline_us = now_us() + int(limit_s * 1e6)
         live = [j for j in self.jobs.values() if not j.terminal and j.id not in self._stuck]
         while live and now_us() < deadline_us:
-            await asyncio.gather(*(self.status(job) for job in live[:8]))
+            read = live[:8]
+            await asyncio.gather(*(self.status(job) for job in read))
+            if seen is not None and len(read) == len(live):
+                seen(read)
             live = [job for job in live if not job.terminal]
             if live:
                 await asyncio.sleep(0.02)

@@ -5,7 +5,7 @@ declared tolerance, plus what round trips and our own event loop were measured t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from counterfoil_conformance.wire.answer import now_us
@@ -16,7 +16,6 @@ from counterfoil_conformance.wire.session import Job
 from counterfoil_spec.ledger import Outcome
 
 __all__ = [
-    "IdleWatch",
     "ended",
     "is_gone",
     "patience_s",
@@ -103,46 +102,6 @@ async def waited(ctx: Context, job: Job, timeout: int | str | None) -> Reading: 
         return await ctx.session.wait(job, timeout, conn=conn)
     finally:
         conn.close()
-
-
-class IdleWatch:
-    """Q4: says when a job stays pending although fewer jobs run than there are workers.
-
-    `look` goes by what the last reads of each job showed. The jobs looked at must be all there are,
-    and no blocking call may hold a worker.
-    """
-
-    def __init__(self, ctx: Context) -> None:
-        self.ctx = ctx
-        self.workers = ctx.target.limits.workers or 1
-        self.since_us: int | None = None
-        self.said = False
-
-    def look(self, jobs: Iterable[Job]) -> None:
-        """Judge by the states last read; call it after every round of reads."""
-        known = list(jobs)
-        live = [job for job in known if not job.terminal]
-        pending = [job for job in live if job.state == "pending"]
-        # A run past its budget may hold its worker until it returns.
-        held = sum(job.state == "timeout" for job in known)
-        running = len(live) - len(pending) + held
-        if not pending or running >= self.workers:
-            if live and self.since_us is None:
-                self.ctx.ok("Q4")
-            self.since_us = None
-        elif self.since_us is None:
-            self.since_us = now_us()
-        elif not self.said:
-            oldest_us = min(job.pending_us for job in pending)
-            if oldest_us > self.since_us + self.ctx.session.slack_us(self.since_us):
-                self.said = True
-                self.ctx.fail(
-                    "Q4",
-                    f"{len(pending)} jobs stay pending while {running} of {self.workers} workers "
-                    "run",
-                    allowed="no job pending while a worker is idle",
-                    answers=(pending[0].answer,),
-                )
 
 
 def is_gone(reading: Reading) -> bool:

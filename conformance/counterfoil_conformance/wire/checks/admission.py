@@ -20,10 +20,11 @@ from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.census import census
 from counterfoil_conformance.wire.checks.waiting import judge_waiters
 from counterfoil_conformance.wire.client import Connection
+from counterfoil_conformance.wire.idle import IdleWatch
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
-from counterfoil_conformance.wire.steps import IdleWatch, ended, submitted, waited
+from counterfoil_conformance.wire.steps import ended, submitted, waited
 
 __all__ = ["too_few"]
 
@@ -131,7 +132,7 @@ async def _places_come_free(ctx: Context, jobs: list[Job], bound: int) -> None:
     The judge decides on each answer with all intervals in view; here the moments are made. Slow
     jobs replace the first two that end (to see a place released twice), quick ones the others.
     """
-    first, known, idle = set(jobs), list(jobs), IdleWatch(ctx)
+    first, known, idle = set(jobs), list(jobs), IdleWatch(ctx.session)
     deadline_us = now_us() + int(ctx.session.patience_s() * 1e6)
     over: set[Job] = set()
     while not first <= over and now_us() < deadline_us:
@@ -229,7 +230,7 @@ def _judge_idle(ctx: Context, kind: str, job: Job, beside: int) -> None:
     if (ctx.target.limits.workers or 1) <= beside:
         return
     waited_us = job.pending_us - job.return_us
-    if waited_us > ctx.session.slack_us(job.return_us):
+    if waited_us > ctx.session.slack_us(job.return_us) + 500_000:
         ctx.fail(
             "Q4",
             f"a `{kind}` job was pending for {waited_us // 1000} ms while a worker was idle",

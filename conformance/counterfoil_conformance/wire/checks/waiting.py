@@ -42,7 +42,7 @@ def judge_waiters(ctx: Context, job: Job, readings: list[Reading], clauses: str)
         late_us = answer.return_us - due_us
         if not answer.ok or is_gone(reading):
             continue  # the hook and the judge have seen it
-        if late_us > ctx.session.slack_us(due_us):
+        if ctx.session.is_late("W2", late_us, ctx.session.slack_us(due_us)):
             good = False
             ctx.fail(
                 clauses.split(maxsplit=1)[0],
@@ -114,14 +114,20 @@ async def at_once_on(ctx: Context, job: Job) -> None:
     """W1 on a job that has ended."""
     if job.ended_us is None or job.gone_us is not None:
         return
-    reading = await ctx.session.wait(job, BUDGET_MS)
-    if is_gone(reading) or not reading.answer.ok:
-        return
-    trip_us = reading.answer.trip_us
-    ctx.expect(
-        reading.terminal and trip_us <= ctx.session.slack_us(),
+    for _ in range(3):
+        reading = await ctx.session.wait(job, BUDGET_MS)
+        if is_gone(reading) or not reading.answer.ok:
+            return
+        trip_us = reading.answer.trip_us
+        if reading.terminal and trip_us <= ctx.session.slack_us():
+            ctx.ok("W1")
+            return
+        if not reading.terminal:
+            break
+    ctx.fail(
         "W1",
-        f"a wait on a job that is {job.state} took {trip_us // 1000} ms and says {reading.state}",
+        f"a wait on a job that is {job.state} took {trip_us // 1000} ms and says {reading.state}, "
+        "again and again",
         allowed="an answer at once, with the terminal state",
         answers=(reading.answer,),
     )
@@ -211,7 +217,7 @@ async def an_unknown_id_is_answered_at_once(ctx: Context) -> None:
                 return
             trip_us = waits.answer.trip_us
             ctx.expect(
-                trip_us <= ctx.session.slack_us(),
+                not ctx.session.is_late("W7", trip_us, ctx.session.slack_us()),
                 "W7",
                 f"the 404 of a wait on an unknown id took {trip_us // 1000} ms",
                 allowed="at once",
