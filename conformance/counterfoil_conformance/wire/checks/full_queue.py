@@ -187,14 +187,18 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
         await ctx.session.settle()
         await tally.close()
     if late and quick_us is not None:
-        # A stall of the machine does not come twice in the same place; a late 202 does.
-        again = _Full(ctx, bound)
-        await ctx.session.settle()
-        await again.fill()
-        for job in _late_admissions(ctx, again, quick_us):
-            _accuse_late(ctx, again, job, quick_us)
-        await ctx.session.settle()
+        await _late_once_more(ctx, bound, quick_us)
     return shown
+
+
+async def _late_once_more(ctx: Context, bound: int, quick_us: int) -> None:
+    """A stall of the machine does not come twice in the same place; a late 202 does (H1)."""
+    await ctx.session.settle()
+    again = _Full(ctx, bound)
+    await again.fill()
+    for job in _late_admissions(ctx, again, quick_us):
+        _accuse_late(ctx, again, job, quick_us)
+    await ctx.session.settle()
 
 
 async def _quick_latency(ctx: Context) -> int | None:
