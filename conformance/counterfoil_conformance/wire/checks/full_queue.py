@@ -134,6 +134,7 @@ async def a_full_queue_is_in_order(ctx: Context) -> None:
 
 
 async def _never_admits(ctx: Context, bound: int) -> None:
+    ctx.does_not_apply("H1", "`limits.max_queue` is not above 0: no job is ever admitted")
     sent = await ctx.session.submit("slow")
     if sent.refused:
         _judge_429(ctx, sent.answer, bound)
