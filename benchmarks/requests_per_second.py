@@ -1,8 +1,8 @@
 """Requests per second: the 202 path, the bare echo of the same process, and the peer.
 
-The two routes of our server are measured in turns, so that what else the machine does falls on
-both. Besides the rate, the server's own CPU time per request is taken: it is what a busy machine
-disturbs least, and the ratio of the two says the same as the ratio of the rates.
+All are measured in turns, so that what else the machine does falls on all. Besides the rate, the
+server's own CPU time per request is taken: it is what a busy machine disturbs least, and the ratio
+of the two says the same as the ratio of the rates.
 """
 
 import base64
@@ -49,18 +49,18 @@ def process(module: str, *words: str) -> Iterator[tuple[psutil.Process, int]]:
 
 
 def compare(rounds: int, seconds: float) -> dict[str, Rate]:
-    """Echo and 202 path in turns, then the 202 path while jobs run, then the peer."""
-    rounds_of: dict[str, list[Rate]] = {"echo": [], "jobs": [], "jobs, run as well": []}
+    """The echo, the 202 path, the 202 path while jobs run, and the peer, in turns."""
+    names = ("echo", "jobs", "jobs, run as well", "peer")
+    taken: dict[str, list[Rate]] = {name: [] for name in names}
     for _ in range(rounds):
         with process("benchmarks.server", "external") as (server, port):
-            rounds_of["echo"].append(flood(server, port, "/echo", 200, seconds))
-            rounds_of["jobs"].append(flood(server, port, "/jobs", 202, seconds))
+            taken["echo"].append(flood(server, port, "/echo", 200, seconds))
+            taken["jobs"].append(flood(server, port, "/jobs", 202, seconds))
         with process("benchmarks.server", "internal") as (server, port):
-            rounds_of["jobs, run as well"].append(flood(server, port, "/jobs", 202, seconds))
-    rates = {name: median(each) for name, each in rounds_of.items()}
-    with process("benchmarks.peer") as (server, port):
-        rates["peer"] = median([flood(server, port, "/jobs", 202, seconds) for _ in range(rounds)])
-    return rates
+            taken["jobs, run as well"].append(flood(server, port, "/jobs", 202, seconds))
+        with process("benchmarks.peer") as (server, port):
+            taken["peer"].append(flood(server, port, "/jobs", 202, seconds))
+    return {name: median(rates) for name, rates in taken.items()}
 
 
 def flood(server: psutil.Process, port: int, path: str, status: int, seconds: float) -> Rate:
