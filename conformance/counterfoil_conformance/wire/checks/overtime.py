@@ -166,25 +166,35 @@ async def _watch_budget(ctx: Context, job: Job, is_pending: bool) -> bool | None
         elif reading.answer.return_us < earliest_us:
             ctx.undecided("T6", f"the late body ended `{job.state}` within its budget")
         return None
-    if reading.answer.return_us < earliest_us - GRAIN_US:
-        spent_ms = (reading.answer.return_us - job.call_us) // 1000
-        ctx.fail(
-            clause,
-            f"timed out after {spent_ms} ms of {timeout_us // 1000} ms",
-            allowed=f"not before {timeout_us // 1000} ms after admission",
-            answers=(reading.answer,),
-        )
-    elif ctx.session.is_late(clause, late_us, ctx.session.slack_us(latest_us)):
-        ctx.fail(
-            clause,
-            f"timed out {late_us // 1000} ms after its budget of {timeout_us // 1000} ms was over",
-            allowed="at the end of the budget",
-            answers=(reading.answer,),
-        )
-    elif not is_pending or not started:
+    _judge_moment(ctx, clause, job, reading)
+    if not is_pending or not started:
         ctx.ok(clause)
     await _result_is_409(ctx, job)
     return False
+
+
+def _judge_moment(ctx: Context, clause: str, job: Job, reading: Reading) -> None:
+    """A job that timed out: neither before its budget was over nor long after."""
+    timeout_us = (ctx.target.limits.timeout_ms or 0) * 1000
+    late_us = job.live_us - job.return_us - timeout_us
+    slack_us = ctx.session.slack_us(job.return_us + timeout_us)
+    early_us = job.call_us + timeout_us - reading.answer.return_us
+    why = ""
+    if early_us > GRAIN_US:
+        why = f"timed out {early_us // 1000} ms before its budget was over"
+    elif late_us > slack_us and _counts_from_start(job, timeout_us):
+        why = f"timed out {late_us // 1000} ms late: the budget was counted from the start"
+    elif ctx.session.is_late(clause, late_us, slack_us):
+        why = f"timed out {late_us // 1000} ms after its budget was over"
+    if why:
+        allowed = f"{timeout_us // 1000} ms after admission"
+        ctx.fail(clause, why, allowed=allowed, answers=(reading.answer,))
+
+
+def _counts_from_start(job: Job, timeout_us: int) -> bool:
+    """Whether a job that had to wait for a worker ended a whole budget after it got one."""
+    started_us = job.started_us or 0
+    return abs(job.live_us - started_us - timeout_us) < 120_000
 
 
 def _used_up(ctx: Context, job: Job, earliest_us: int) -> bool:
