@@ -124,6 +124,16 @@ class Subject(ABC):
         """What a sanitizer that watches the subject has reported so far."""
         return ()
 
+    def offers(self, op: str, job: str | None) -> bool:
+        """Whether this call can be made now; a ledger takes any, a server's surface may not."""
+        del op, job
+        return True
+
+    def aim(self, op: str, job: str) -> str:
+        """The job that this call would name instead: a surface may not let one choose."""
+        del op
+        return job
+
     def can(self, *capabilities: str) -> bool:
         """Whether the driver has all of these capabilities."""
         return self.hello.capabilities.issuperset(capabilities)

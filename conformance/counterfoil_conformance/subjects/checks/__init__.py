@@ -5,6 +5,7 @@ from counterfoil_conformance.subjects.checks import (  # isort: skip - the order
     life,
     admission,
     retention,
+    generated,
     waiting,
     races,
     stress,
@@ -15,6 +16,7 @@ from counterfoil_conformance.subjects.checks import (  # isort: skip - the order
 __all__ = [
     "admission",
     "cost",
+    "generated",
     "life",
     "races",
     "retention",

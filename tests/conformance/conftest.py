@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (
     ROOT / "tests" / "ledgers_cpp" / "ledger.cpp",
     ROOT / "drivers" / "cpp" / "counterfoil_driver.hpp",
