@@ -44,8 +44,10 @@ INTRODUCTION: Final = """\
 
 Written by `make fault-matrix` from runs of `counterfoil conform URL --target FILE` on the strangers
 in `tests/strangers`: a second correct server in every variation that the contract allows, and the
-same server with one seeded fault at a time. Under each profile stand the clauses that reported the
-fault, of those that may.
+same server with one seeded fault at a time; and on our own server with one seeded fault at a time.
+Under each profile stand the clauses that reported the fault, of those that may. Runs with `--own`
+decide only these clauses; a whole run sees more. A busy machine widens the measured round trip and
+so hides some faults of time: a miss here is one run's miss.
 """
 
 TITLES: Final = {

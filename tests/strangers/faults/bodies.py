@@ -217,7 +217,7 @@ class _(Answers):
         return super().refused(status, why, dotted if status == 422 else faults)
 
 
-@fault("e2-first-fault-only", "E2")
+@fault("e2-first-fault-only", "E2", should=True)
 class _(Answers):
     """Only the first fault of a body is told."""
 

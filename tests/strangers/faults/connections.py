@@ -63,7 +63,7 @@ class _(Answers):
         return self.error(500, "MemoryError", "no")
 
 
-@fault("e3-reset", "E3 E5 E8")
+@fault("e3-reset", "E3 E5 E8", should=True)
 class _(Conversation):
     """A body over the limit is cut off with a reset, so that the 413 is lost."""
 
@@ -74,7 +74,7 @@ class _(Conversation):
         return (yield from super().refuse_early(early, head))
 
 
-@fault("e3-closes-unread", "E3 E8 E5")
+@fault("e3-closes-unread", "E3 E8 E5", should=True)
 class _(Conversation):
     """After a 413 the connection is closed at once, with bytes unread."""
 
@@ -116,7 +116,7 @@ class _(App):
         return None
 
 
-@fault("e3-charset-is-415", "E3")
+@fault("e3-charset-is-415", "E3", should=True)
 class _(App):
     """A content type with parameters is a 415."""
 

@@ -256,7 +256,7 @@ class _(_Order):
     order = ("stranger", "media", "path", "method", "draining", "length")
 
 
-@fault("h12-413-before-405", "H12 H5 E3")
+@fault("h12-413-before-405", "H12 H5 E3", should=True)
 class _(_Order):
     """A large body is refused before the path and the method."""
 

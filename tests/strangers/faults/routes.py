@@ -16,7 +16,7 @@ class _Disabled(App):
         return super().refuse_path(head, route)
 
 
-@fault("h6-reads-are-405", "H6", async_enabled=False)
+@fault("h6-reads-are-405", "H6", should=True, async_enabled=False)
 class _(_Disabled):
     """Disabled routes are known to other methods: 405."""
 

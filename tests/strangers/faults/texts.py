@@ -52,7 +52,7 @@ class _(Pool):
         threading.Thread(target=run, daemon=True).start()
 
 
-@fault("h11-no-budget", "H11 T6 E5")
+@fault("h11-no-budget", "H11 T6 E5", should=True)
 class _(Pool):
     """A blocking call has no budget."""
 
@@ -70,7 +70,7 @@ class _Inferred(Answers):
         return self.changed(super().inferred(view), view)
 
 
-@fault("h11-failure-is-ok", "H11 G5")
+@fault("h11-failure-is-ok", "H11 G5", should=True)
 class _(_Inferred):
     """A blocking call all of whose items failed is a 200 with status 0."""
 
@@ -80,7 +80,7 @@ class _(_Inferred):
         return response
 
 
-@fault("h11-failure-is-422", "H11")
+@fault("h11-failure-is-422", "H11", should=True)
 class _(_Inferred):
     """A blocking call all of whose items failed is a 422."""
 
@@ -90,7 +90,7 @@ class _(_Inferred):
         return response
 
 
-@fault("h11-timeout-is-200", "H11 T6")
+@fault("h11-timeout-is-200", "H11 T6", should=True)
 class _(_Inferred):
     """A blocking call past its budget is a 200 with status 5."""
 
@@ -100,7 +100,7 @@ class _(_Inferred):
         return response
 
 
-@fault("h11-timeout-is-500", "H11 E5 T6")
+@fault("h11-timeout-is-500", "H11 E5 T6", should=True)
 class _(_Inferred):
     """A blocking call past its budget is a 500."""
 
