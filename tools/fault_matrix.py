@@ -26,7 +26,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from strangers.config import Config  # noqa: E402
+from strangers.config import Config, arguments_of  # noqa: E402
 from strangers.faults import FAULTS  # noqa: E402
 from strangers.launch import free_port, running, write_target  # noqa: E402
 from strangers.variations import VARIATIONS, WARNED  # noqa: E402
@@ -101,7 +101,15 @@ def stranger(config: Config, *, with_process: bool = False) -> Start:
 def cases() -> list[Case]:
     """Every case, variations first."""
     variations = [
-        Case("variation", name, "", WARNED.get(name, ()), False, False, stranger(config))
+        Case(
+            "variation",
+            name,
+            "`" + (" ".join(arguments_of(config)) or "-") + "`",
+            WARNED.get(name, ()),
+            False,
+            False,
+            stranger(config),
+        )
         for name, config in VARIATIONS.items()
     ]
     faults = [

@@ -446,7 +446,7 @@ class _(Book):
         return now_ms() - job.completed_ms > self.config.job_ttl_ms / 2
 
 
-@fault("r9-age-from-admission", "R9 R6 A10", job_ttl_ms=1000, timeout_ms=3000)
+@fault("r9-age-from-admission", "R9 R6 A10 R1", job_ttl_ms=1000, timeout_ms=3000)
 class _(Book):
     """The age is counted from admission, so slow jobs go early."""
 

@@ -216,7 +216,7 @@ def expired_early(completed_at, now, ttl_ms):
 
 
 @wire_fault(
-    "age-from-admission", "R9 R6 A10", setup=Setup(ttl_ms=900, timeout_ms=2500, late_ms=3200)
+    "age-from-admission", "R9 R6 A10 R1", setup=Setup(ttl_ms=900, timeout_ms=2500, late_ms=3200)
 )
 class _AgeFromAdmission(JobLedger):
     """The age of a job is counted from its admission."""
