@@ -23,7 +23,7 @@ from counterfoil_conformance.subjects.recorded import framed, recorded_histories
 from counterfoil_conformance.subjects.registry import Context, check
 from counterfoil_spec.ledger import Limits
 
-__all__ = ["RACES", "Race", "judge_recorded"]
+__all__ = ["RACES", "Race", "judge_recorded", "only_late"]
 
 Json = dict[str, Any]
 
@@ -83,6 +83,7 @@ _DEPTH: Final[Json] = {"op": "depth"}
 # may well keep one asleep for a while, so in a race no less than this counts as late.
 _LOST_MS: Final = 1_500
 _LATE_MS: Final = 1_000.0
+_LATENESS: Final = frozenset({"W1", "W2", "W4", "W7"})
 
 
 def _limits(max_queue: int, max_completed: int = 10) -> Limits:
@@ -315,9 +316,7 @@ def judge_recorded(  # noqa: PLR0913, PLR0917 - a recording and its circumstance
     late_ms: float = 0.0,
 ) -> bool:
     """Judge each history by itself, and say what hung; whether something was found."""
-    ttl_ms = _FOREVER_MS if ctx.subject.can("clock") else limits.job_ttl_ms
-    tolerance_ms = max(ctx.tolerance_ms, late_ms)
-    setting = Setting.of_ledger(limits._replace(job_ttl_ms=int(ttl_ms)), tolerance_ms)
+    setting = _setting(ctx, limits, late_ms)
     found = False
     for calls in histories:
         judgement = judge(calls, setting)
@@ -335,6 +334,19 @@ def judge_recorded(  # noqa: PLR0913, PLR0917 - a recording and its circumstance
         clause = _clause_of_stuck(stuck)
         raise Violation(clause, f"{name}: never returned: {ops}")
     return found
+
+
+def only_late(ctx: Context, limits: Limits, histories: Sequence[Sequence[Call]]) -> bool:
+    """Whether waits that were answered late are all there is to say against these histories."""
+    setting = _setting(ctx, limits)
+    broken = frozenset().union(*(judge(calls, setting).clauses for calls in histories))
+    return bool(broken) and broken <= _LATENESS
+
+
+def _setting(ctx: Context, limits: Limits, late_ms: float = 0.0) -> Setting:
+    ttl_ms = _FOREVER_MS if ctx.subject.can("clock") else limits.job_ttl_ms
+    tolerance_ms = max(ctx.tolerance_ms, late_ms)
+    return Setting.of_ledger(limits._replace(job_ttl_ms=int(ttl_ms)), tolerance_ms)
 
 
 def _clause_of_stuck(stuck: Sequence[Call]) -> str:
