@@ -15,7 +15,7 @@ from counterfoil_server.waiting import Waiters
 
 @wire_fault("lost-wake-up", "W2 W6 H7 W7")
 class _LostWakeUp(JobLedger):
-    """D4: a waiter looks at the state, and 20 ms later registers without another look."""
+    """D4: a waiter looks at the state, and 60 ms later registers without another look."""
 
     def _watch(self, job, callback):
         watch = Watch(job)
@@ -30,7 +30,7 @@ class _NoSecondLook(Waiters):
         seen = self._ledger.snapshot(job_id)
         if seen is None or seen.state.terminal:
             return seen
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.06)
         woken = asyncio.get_running_loop().create_future()
         watch = self._ledger.watch(job_id, lambda _: self._ring(woken))
         if watch is None:
