@@ -3,7 +3,8 @@
 Each is a small override of `JobLedger`, bound to the clauses it may be reported under. Those that
 also show over HTTP are seeded in `wire_faults` and are taken from there; those in `ledger_faults`
 show only to a caller of the ledger, or only between threads. `cheapest` names the layer that must
-find the fault: the first in `layers.LAYERS`, which stand in order of cost, that can see it at all.
+find the fault: the first in `layers.LAYERS`, which stand in order of cost, that can see it without
+sleeping for a minute (a wait that is not answered costs calls in sequence its whole budget).
 """
 
 from collections.abc import Callable

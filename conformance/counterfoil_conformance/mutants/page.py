@@ -6,7 +6,7 @@ part of `make docs`, since it says what was measured and not what a table holds.
 
 from collections.abc import Sequence
 
-from counterfoil_conformance.mutants.layers import Layer
+from counterfoil_conformance.mutants.layers import LAYERS, Layer
 from counterfoil_conformance.mutants.row import Row
 
 __all__ = ["matrix_page"]
@@ -19,11 +19,11 @@ def matrix_page(rows: Sequence[Row], layers: Sequence[Layer]) -> str:
             "# The kill matrix of the ledger",
             "",
             "*Written by `make mutants`. Each seeded fault is a small override of the shipped",
-            "`JobLedger`, bound to the clauses it may be reported under, and was shown to every",
-            "layer. A time says that the layer found it, and in how many seconds (of computing for",
-            "the deterministic layers, by the clock for the others); `·` that it reported nothing;",
-            "clauses in parentheses that it reported only others. Model and lemmas look at the",
-            "fault's twin.*",
+            "`JobLedger`, bound to the clauses it may be reported under, and is shown to the",
+            "layers. A time says that the layer found it, and in how many seconds (of computing",
+            "for the deterministic layers, by the clock for the others); `·` that it reported",
+            "nothing; clauses in parentheses that it reported only others. Model and lemmas look",
+            "at the fault's twin.*",
             "",
             *_survivors(rows, layers),
             "",
@@ -47,6 +47,18 @@ def _survivors(rows: Sequence[Row], layers: Sequence[Layer]) -> list[str]:
         f"**{len(rows)} faults; {len(survivors)} survive**{_named(survivors)}",
         "",
         f"Found by no deterministic layer: {len(by_luck)}{_named(by_luck)}",
+        *_not_run(rows),
+    ]
+
+
+def _not_run(rows: Sequence[Row]) -> list[str]:
+    """Say what the page does not cover, where it was made from a matrix that was cut short."""
+    lacking = sum(layer.name not in row.found for row in rows for layer in LAYERS)
+    if not lacking:
+        return []
+    return [
+        "",
+        f"{lacking} of {len(rows) * len(LAYERS)} pairs of fault and layer were not run.",
     ]
 
 
