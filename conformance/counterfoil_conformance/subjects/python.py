@@ -71,7 +71,7 @@ class PythonSubject(Subject):
     def __init__(self, factory: Factory, name: str = "python") -> None:
         self.name = name
         self.hello = Hello(name, 1, frozenset(CAPABILITIES))
-        self._factory = factory
+        self.factory = factory
         self._host = self._fresh_host()
         self._lanes = Lanes()
 
@@ -106,7 +106,7 @@ class PythonSubject(Subject):
 
     def _fresh_host(self) -> Host:
         try:
-            return Host(self._factory)
+            return Host(self.factory)
         except Exception as error:
             raise HarnessError(f"{self.name}: the factory raised {error!r}") from error
 

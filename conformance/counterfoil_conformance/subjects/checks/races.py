@@ -19,6 +19,7 @@ from counterfoil_conformance.oracle.history import Call
 from counterfoil_conformance.oracle.judge import Setting, judge
 from counterfoil_conformance.subjects.base import configure_args
 from counterfoil_conformance.subjects.books import CLAUSE_OF, NEVER_MS, Books
+from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.recorded import framed, recorded_histories
 from counterfoil_conformance.subjects.registry import Context, check
 from counterfoil_spec.ledger import Limits
@@ -27,8 +28,10 @@ __all__ = ["RACES", "Race", "judge_recorded", "only_late"]
 
 Json = dict[str, Any]
 
-_SHARE_S: Final = 0.35
+_SHARE_S: Final = 0.3
 _FULL_SHARE_S: Final = 6.0
+# Every interleaving in Python is walked anyway (`interleavings`): chance needs less time there.
+_IN_PYTHON: Final = 0.4
 _CHUNK_S: Final = 0.3
 _KEPT: Final = 80
 _TIMEOUT_S: Final = 60.0
@@ -236,7 +239,10 @@ def races_that_a_barrier_starts(ctx: Context) -> None:
 
 
 def _run(ctx: Context, race: Race) -> None:
-    until = time.monotonic() + (_FULL_SHARE_S if ctx.is_full else _SHARE_S)
+    share_s = _FULL_SHARE_S if ctx.is_full else _SHARE_S
+    if isinstance(ctx.subject, PythonSubject):
+        share_s *= _IN_PYTHON
+    until = time.monotonic() + share_s
     while (left_s := until - time.monotonic()) > 0:
         if _some_turns(ctx, race, min(left_s, _CHUNK_S)):
             return
