@@ -235,10 +235,11 @@ _CLAUSES: Final = (
 def races_that_a_barrier_starts(ctx: Context) -> None:
     """Every scenario for its share of time; each distinct history is judged."""
     for race in RACES:
-        _run(ctx, race)
+        play(ctx, race)
 
 
-def _run(ctx: Context, race: Race) -> None:
+def play(ctx: Context, race: Race) -> None:
+    """One scenario for its share of time, or until it has found something."""
     share_s = _FULL_SHARE_S if ctx.is_full else _SHARE_S
     if isinstance(ctx.subject, PythonSubject):
         share_s *= _IN_PYTHON
