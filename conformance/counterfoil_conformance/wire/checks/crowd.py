@@ -53,7 +53,7 @@ def _long_kind(ctx: Context) -> str:
     """A body that runs long enough to tell an idle worker from a busy one."""
     bodies, budget_ms = ctx.target.bodies, ctx.target.limits.timeout_ms
     late_ms = min(bodies.late_ms or 0, budget_ms or bodies.late_ms or 0)
-    return "late" if (bodies.slow_ms or 0) < 700 < late_ms < 2_500 else "slow"
+    return "late" if (bodies.slow_ms or 0) < 550 < late_ms < 2_500 else "slow"
 
 
 async def _open_connections(ctx: Context, count: int) -> list[Connection]:
