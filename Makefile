@@ -31,7 +31,7 @@ types: $(STAMP) ## the strict type checker
 	$(BIN)/mypy
 
 unit: $(STAMP) ## the tests, on all cores
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 prove: $(STAMP) ## confirm the lemmas for all integers, and that each finds a defect
 	$(BIN)/counterfoil prove
