@@ -4,6 +4,9 @@ FILE is what `conform --json` wrote. Every finding in it carries the command tha
 clauses that failed are run again by that command, with the same seed and profile, and each is
 reported beside what it was. The exit code is 0 when nothing fails any more, 1 when something still
 does; else it is that of the run.
+
+`counterfoil replay python:MODULE:FACTORY --scenario NAME --schedule '0 1 1t @seen'` runs one
+interleaving of threads again, exactly, and tells it call by call.
 """
 
 import argparse
@@ -16,27 +19,40 @@ from typing import Any
 from counterfoil_conformance.cli import main
 from counterfoil_conformance.errors import UsageError
 from counterfoil_conformance.report.verdicts import Verdict
+from counterfoil_conformance.schedules.check import replay_schedule
+from counterfoil_conformance.subjects.python import load_factory
+from counterfoil_spec.clauses import CLAUSES
 
 __all__ = ["add_arguments", "command_of", "run"]
 
 _AGAIN = (Verdict.FAIL, Verdict.WARN)
 
 
+_PYTHON = "python:"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `replay`."""
-    parser.add_argument("report", type=Path, metavar="FILE", help="a report of `conform --json`")
+    parser.add_argument(
+        "what", metavar="FILE", help="a report of `conform --json`; or python:MODULE:FACTORY"
+    )
+    parser.add_argument("--scenario", metavar="NAME", help="the race a schedule is of")
+    parser.add_argument("--schedule", metavar="STEPS", help="one interleaving, as it was reported")
     parser.add_argument("--target", type=Path, metavar="FILE", help="another target file")
     parser.add_argument("--subject", help="another subject, where the server has moved")
     parser.add_argument("--warnings", action="store_true", help="run the warnings again too")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the failures of a report again."""
-    report = _load(args.report)
+    """Run the failures of a report, or one schedule, again."""
+    if args.schedule is not None or args.scenario is not None:
+        return _run_schedule(args)
+    path = Path(args.what)
+    report = _load(path)
     wanted = _AGAIN if args.warnings else (Verdict.FAIL,)
     rows = [row for row in report["verdicts"] if row["verdict"] in wanted]
     if not rows:
-        print(f"{args.report}: nothing failed, so there is nothing to run again")
+        print(f"{path}: nothing failed, so there is nothing to run again")
         return 0
     words = command_of(report, rows, args.subject, args.target)
     print(f"$ counterfoil {shlex.join(words)}", flush=True)
@@ -85,3 +101,15 @@ def _load(path: Path) -> dict[str, Any]:
     if not isinstance(report, dict) or not keys <= report.keys():
         raise UsageError(f"{path} is no report of `conform --json`: it lacks {', '.join(keys)}")
     return report
+
+
+def _run_schedule(args: argparse.Namespace) -> int:
+    """Run one interleaving again; 1 if it breaks a clause."""
+    if args.schedule is None or args.scenario is None or not args.what.startswith(_PYTHON):
+        raise UsageError("a schedule takes python:MODULE:FACTORY, --scenario and --schedule")
+    factory = load_factory(args.what.removeprefix(_PYTHON))
+    broken = False
+    for line in replay_schedule(factory, args.scenario, args.schedule):
+        print(line)
+        broken |= line.split(":")[0] in CLAUSES
+    return int(broken)

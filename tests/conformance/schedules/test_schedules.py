@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from counterfoil_conformance.cli import main
 from counterfoil_conformance.errors import UsageError
 from counterfoil_conformance.mutants.ledger import all_ledger_faults
 from counterfoil_conformance.schedules.check import (
@@ -99,3 +100,12 @@ def test_a_schedule_that_is_none_is_refused():
         list(replay_schedule(factory_of(JobLedger), "no such", "0"))
     with pytest.raises(UsageError, match="thread numbers"):
         list(replay_schedule(factory_of(JobLedger), "take || take", "zero"))
+
+
+def test_the_command_of_a_finding_runs_its_schedule_again(capsys):
+    subject = "python:counterfoil_server.ledger:JobLedger"
+    race = ["replay", subject, "--scenario", "take || take"]
+    assert main([*race, "--schedule", "0 1"]) == 0
+    assert '"payload": "p-a"' in capsys.readouterr().out
+    assert main(race) == 2
+    assert main([*race, "--schedule", "9 9"]) == 2
