@@ -8,14 +8,12 @@ These calls are recorded like all others and judged with them.
 import json
 from typing import Any
 
-import gevent
 from locust.contrib.fasthttp import FastHttpSession
 from rich.console import Console
 from rich.text import Text
 
 from counterfoil_load.bodies import make_request, runner_results
 from counterfoil_load.calls import Calls
-from counterfoil_load.known import TERMINAL
 from counterfoil_load.live import LiveLedger
 from counterfoil_load.page import body_html, document_html
 from counterfoil_load.stage import Stage
@@ -90,9 +88,7 @@ def _probe_at_rest(stage: Stage) -> None:
     while stage.has_runner_surface and (claim := calls.claim(wait_ms=0)) is not None:
         calls.end(claim, "finish", results=runner_results(claim))
     for job in admitted:
-        reply = calls.wait(job, budget_ms=10_000)
-        if reply is None or reply.get("state") not in TERMINAL:
-            gevent.sleep(0)
+        calls.wait(job, budget_ms=10_000)
 
 
 def _write_files(

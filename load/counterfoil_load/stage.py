@@ -70,11 +70,6 @@ class Stage:
         """Whether the runner users execute jobs, or only fetch results."""
         return bool(self.settings.runner_token)
 
-    @property
-    def is_worker(self) -> bool:
-        """Whether the history is gathered elsewhere."""
-        return isinstance(self.environment.runner, WorkerRunner)
-
     def note_action(self, role: str) -> None:
         """A user of `role` acted."""
         self.acted[role] = self.acted.get(role, 0) + 1

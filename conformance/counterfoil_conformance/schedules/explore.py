@@ -117,11 +117,11 @@ def _execute(
     scheduler = instruments.scheduler = Scheduler()
     run.begin(scheduler)
     for node in path:
-        if node.only_timers or (not node.enabled and _only_timers(scheduler)):
+        if node.only_timers or (not node.enabled and _only_timers(scheduler.enabled())):
             run.only_timers()
         scheduler.step(node.chosen[0])
     while enabled := scheduler.enabled():
-        only_timers = all(choice.timer for choice, _ in enabled)
+        only_timers = _only_timers(enabled)
         if only_timers:
             run.only_timers()
         elif lazy_timers:
@@ -136,8 +136,8 @@ def _execute(
     return True
 
 
-def _only_timers(scheduler: Scheduler) -> bool:
-    return all(choice.timer for choice, _ in scheduler.enabled())
+def _only_timers(enabled: list[tuple[Choice, Footprint]]) -> bool:
+    return all(choice.timer for choice, _ in enabled)
 
 
 def _asleep(path: list[_Node], reduced: bool) -> dict[Choice, Footprint]:

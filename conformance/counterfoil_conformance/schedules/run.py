@@ -32,7 +32,6 @@ class ScenarioRun:
         self._scheduler = Scheduler()
         self._jobs: dict[str, str | None] = {}
         self._now = 0
-        self._waiting: dict[int, str] = {}
         self._late: set[int] = set()
 
     def begin(self, scheduler: Scheduler) -> None:
