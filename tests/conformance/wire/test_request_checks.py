@@ -55,6 +55,11 @@ CASES = (
     ("a_full_queue_is_in_order", "H8", ("h8-from-start",)),
     ("a_full_queue_is_in_order", "H11", ("h11-takes-a-place", "h11-refused-when-full")),
     ("a_full_queue_is_in_order", "A7", ("a7-422-takes-a-place",)),
+    (
+        "invalid_requests_take_no_place",
+        "A7",
+        ("a7-req-id-takes-a-place", "a7-options-take-a-place", "a7-reserves-first"),
+    ),
     ("a_full_queue_is_in_order", "K1", ("k1-works-anyway",)),
     ("paths_and_methods_come_before_bodies", "H12", ("h12-400-before-404",)),
     (

@@ -8,8 +8,9 @@ import time
 from strangers.app import App
 from strangers.book import Book, now_ms
 from strangers.conversation import Conversation, Gone
-from strangers.faults import fault
+from strangers.faults import also, fault
 from strangers.faults.admission import LeakyBook
+from strangers.intake import Intake, Refusal
 
 
 class _Invalid(App):
@@ -63,6 +64,89 @@ class _(_Invalid):
     """A submit without the token takes a place for good."""
 
     status = 401
+
+
+class _BadField(Intake):
+    """Refuses as usual, and lets the app know what for."""
+
+    pointer = ""
+
+    def faults(self, value):
+        faults = super().faults(value)
+        if any(pointer == self.pointer for pointer, _ in faults):
+            raise Refusal(422, "takes a place", faults)
+        return faults
+
+
+class _ForOneField(_Invalid):
+    """A 422 for one field alone takes a place for 300 ms."""
+
+    for_ms = 300.0
+
+    def finish(self, response):
+        said = response.payload.get("error") if isinstance(response.payload, dict) else ""
+        self.status = response.status if said == "takes a place" else 0
+        return super().finish(response)
+
+
+@fault("a7-req-id-takes-a-place", "A7 A11 A3 A5 A2")
+class _(_BadField):
+    """A `req_id` that is no string takes a place for 300 ms."""
+
+    pointer = "/req_id"
+
+
+@also("a7-req-id-takes-a-place")
+class _(_ForOneField):
+    """...then it is given back."""
+
+
+@fault("a7-options-take-a-place", "A7 A11 A3 A5 A2")
+class _(_BadField):
+    """`options` that are no object take a place for 60 ms."""
+
+    pointer = "/options"
+
+
+@also("a7-options-take-a-place")
+class _(_ForOneField):
+    """...then it is given back."""
+
+    for_ms = 60.0
+
+
+@fault("a7-401-takes-a-place-for-a-while", "A7 A11 A3 A5 A2 K1", token="s3cret")
+class _(_Invalid):
+    """A submit without the token takes a place for 150 ms."""
+
+    status, for_ms = 401, 150.0
+
+
+@fault("a7-413-takes-a-place-for-a-while", "A7 A11 A3 A5 A2")
+class _(_Invalid):
+    """A body over the limit takes a place for 200 ms."""
+
+    status, for_ms = 413, 200.0
+
+
+@fault("a7-reserves-first", "A7 A11 A3 A5 A2", full=True)
+class _(App):
+    """A place is reserved before the body is read, and given back if it is refused."""
+
+    def on_submit(self, request, route):
+        with self.book.lock:
+            if not self.book.has_room():
+                return self.answers.full()
+            self.book.depth += 1
+        try:
+            time.sleep(0.0005)
+            self.intake.read(request.body)
+        except Refusal as refusal:
+            return self.answers.refusal(refusal)
+        finally:
+            with self.book.lock:
+                self.book.depth -= 1
+        return super().on_submit(request, route)
 
 
 @fault("a8-evicted-id-again", "A8 R7")
