@@ -18,13 +18,12 @@ from counterfoil_conformance.wire.client import Connection, encode
 from counterfoil_conformance.wire.laws import errors_of
 from counterfoil_conformance.wire.reading import Reading, unwrapped
 from counterfoil_conformance.wire.registry import Context
-from counterfoil_conformance.wire.session import Job, Submitted
+from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.stubborn import push
 
 __all__ = [
     "After",
     "Aftermath",
-    "admit",
     "after_refusal",
     "all_in_places",
     "all_of",
@@ -101,16 +100,6 @@ def error_text(ctx: Context, answer: Answer) -> str:
     body = unwrapped(answer.json, ctx.target.adapter)
     error = body.get("error") if isinstance(body, dict) else None
     return error if isinstance(error, str) else ""
-
-
-async def admit(ctx: Context, kind: str) -> Submitted:
-    """Submit until there is a place: what others left in the queue may still be there."""
-    deadline_us = now_us() + int(ctx.session.patience_s() * 1e6)
-    while True:
-        sent = await ctx.session.submit(kind)
-        if not sent.refused or now_us() > deadline_us:
-            return sent
-        await asyncio.sleep(0.1)
 
 
 async def has_infer(ctx: Context) -> bool:

@@ -12,10 +12,11 @@ from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.registry import Context
-from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.session import Job, Submitted
 from counterfoil_spec.ledger import Outcome
 
 __all__ = [
+    "admit",
     "ended",
     "is_gone",
     "patience_s",
@@ -40,16 +41,24 @@ async def sleep_until_us(at_us: int) -> None:
     await asyncio.sleep(max(0, at_us - now_us()) / 1e6)
 
 
-async def submitted(ctx: Context, kind: str, *, tries_s: float = 5.0) -> Job | None:
-    """An admitted job of that kind; a full queue is tried again, as another check may hold it."""
+async def admit(
+    ctx: Context, kind: str = "quick", *, body: bytes | None = None, tries_s: float = 5.0
+) -> Submitted:
+    """Submit until there is a place, for `tries_s`: other checks' jobs may still hold them all.
+
+    Every check that shares the queue submits by this, and so gets a 429 only if none came free.
+    """
     deadline_us = now_us() + int((0.5 if ctx.session.has_stuck else tries_s) * 1e6)
     while True:
-        sent = await ctx.session.submit(kind)
-        if sent.job is not None:
-            return sent.job
+        sent = await ctx.session.submit(kind, body=body)
         if not sent.refused or now_us() > deadline_us:
-            return None
+            return sent
         await asyncio.sleep(0.05)
+
+
+async def submitted(ctx: Context, kind: str) -> Job | None:
+    """A job of that kind, admitted as by `admit`; None where that was not to be had."""
+    return (await admit(ctx, kind)).job
 
 
 async def ended(ctx: Context, job: Job, *, run_ms: int = 0, period_s: float = 0.02) -> str:

@@ -24,7 +24,6 @@ from counterfoil_conformance.wire.checks.counting import Tally
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import retry_after_fault
 from counterfoil_conformance.wire.probing import (
-    admit,
     after_refusal,
     error_text,
     has_infer,
@@ -32,6 +31,7 @@ from counterfoil_conformance.wire.probing import (
 )
 from counterfoil_conformance.wire.registry import ALL, CLOSED, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
+from counterfoil_conformance.wire.steps import admit
 from counterfoil_conformance.wire.stubborn import open_stubborn, send_in_pieces
 
 __all__: tuple[str, ...] = ()

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from counterfoil_conformance.wire.answer import Answer
-from counterfoil_conformance.wire.probing import admit, all_of, error_text, has_infer, quick_body
+from counterfoil_conformance.wire.probing import all_of, error_text, has_infer, quick_body
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
+from counterfoil_conformance.wire.steps import admit
 
 __all__: tuple[str, ...] = ()
 

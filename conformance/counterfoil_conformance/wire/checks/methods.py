@@ -11,8 +11,9 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.client import Connection
-from counterfoil_conformance.wire.probing import After, admit, all_of, has_infer, next_answer
+from counterfoil_conformance.wire.probing import After, all_of, has_infer, next_answer
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
+from counterfoil_conformance.wire.steps import admit
 
 __all__: tuple[str, ...] = ()
 

@@ -20,7 +20,6 @@ from counterfoil_conformance.wire.bad_bodies import BadBody, image_bodies, req_i
 from counterfoil_conformance.wire.client import Connection
 from counterfoil_conformance.wire.laws import raw_in_head
 from counterfoil_conformance.wire.probing import (
-    admit,
     all_in_places,
     all_of,
     has_infer,
@@ -30,6 +29,7 @@ from counterfoil_conformance.wire.probing import (
 from counterfoil_conformance.wire.reading import unwrapped
 from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import admit
 
 __all__: tuple[str, ...] = ()
 

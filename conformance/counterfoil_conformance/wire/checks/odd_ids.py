@@ -10,8 +10,9 @@ from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.laws import raw_in_head
-from counterfoil_conformance.wire.probing import admit, all_of
+from counterfoil_conformance.wire.probing import all_of
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
+from counterfoil_conformance.wire.steps import admit
 
 __all__: tuple[str, ...] = ()
 

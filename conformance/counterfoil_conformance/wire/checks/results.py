@@ -16,7 +16,7 @@ from counterfoil_conformance.wire.answer import NOT_JSON
 from counterfoil_conformance.wire.reading import Reading, at_pointer
 from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
-from counterfoil_conformance.wire.steps import ended, is_gone, submitted
+from counterfoil_conformance.wire.steps import admit, ended, is_gone, submitted
 from counterfoil_spec.ledger import Outcome
 
 __all__ = ["echoed", "judge_envelope"]
@@ -95,16 +95,12 @@ async def _done(
     ctx: Context, body: bytes, task_id: str | None = None
 ) -> tuple[Job, Reading] | None:
     """Submit a body, wait for its end, fetch its result."""
-    for _ in range(40):
-        sent = await ctx.session.submit(body=body)
-        if sent.job is not None:
-            sent.job.task_id = task_id
-            await ended(ctx, sent.job, period_s=0.006)
-            return sent.job, await ctx.session.result(sent.job)
-        if not sent.refused:
-            return None
-        await asyncio.sleep(0.05)
-    return None
+    sent = await admit(ctx, body=body)
+    if sent.job is None:
+        return None
+    sent.job.task_id = task_id
+    await ended(ctx, sent.job, period_s=0.006)
+    return sent.job, await ctx.session.result(sent.job)
 
 
 @check("G1 G2 G4 G5 Q2 R6 S4 S6", needs=("bodies.quick",), places=1)
@@ -268,7 +264,7 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
                 answers=(outcome[0].answer, outcome[1].answer),
             )
     lone = json.dumps({**content, "req_id": "\ud800 is no text"}).encode()
-    sent = await ctx.session.submit(body=lone)
+    sent = await admit(ctx, body=lone)
     if sent.answer.ok and not sent.refused:
         ctx.expect(
             400 <= sent.answer.status < 500,

@@ -9,10 +9,11 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from counterfoil_conformance.wire.answer import Answer, now_us
-from counterfoil_conformance.wire.probing import admit, error_text, judge_elapsed
+from counterfoil_conformance.wire.probing import error_text, judge_elapsed
 from counterfoil_conformance.wire.reading import Reading, unwrapped
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import admit
 
 __all__: tuple[str, ...] = ()
 
