@@ -52,6 +52,7 @@ class Calls(Pace):
         self.rng = random.Random(options.seed)
         self.max_queue: int | None = target.limits.max_queue
         self.lost_submits = 0
+        self.blocking_calls: list[Answer] = []
         self._stuck: set[str] = set()
         self._failures_in_a_row = 0
         self._last_ok_us = now_us()
@@ -101,6 +102,8 @@ class Calls(Pace):
         self._note_health(answer)
         if answer.trouble == "refused":
             return answer
+        if answer.request.path == f"{self.target.prefix}/infer":
+            self.blocking_calls.append(answer)
         self._note_rejected(answer)
         if not (may_fail and answer.trouble):
             faults = list(surface_faults(answer, json_route=json_route, may_5xx=may_5xx))

@@ -11,6 +11,7 @@ from counterfoil_conformance.report.events import Undecided, Witnessed
 from counterfoil_conformance.run import Publish
 from counterfoil_conformance.wire.orders import order_faults
 from counterfoil_conformance.wire.session import Session
+from counterfoil_conformance.wire.workers import worker_faults
 
 __all__ = ["hear", "setting_of"]
 
@@ -58,7 +59,7 @@ def _strangers_gone_by(session: Session) -> float | None:
 
 def hear(session: Session, publish: Publish) -> None:
     """Judge the history and publish what comes of it."""
-    for fault, answers in order_faults(session):
+    for fault, answers in (*order_faults(session), *worker_faults(session)):
         session.find(
             fault.clause, fault.why, allowed=fault.allowed, answers=answers, should=fault.should
         )

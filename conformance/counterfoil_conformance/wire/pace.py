@@ -20,6 +20,7 @@ __all__ = ["Pace"]
 _TRIPS_KEPT: Final = 256
 _SURELY_LATE_US: Final = 1_000_000
 _STRIKES: Final = 3
+_STALL_US: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -27,16 +28,24 @@ class _Lag:
     """How late our own event loop was, lately: (when us, late us)."""
 
     seen: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=512))
+    stalls: list[tuple[int, int]] = field(default_factory=list)
 
     async def measure(self, period_s: float = 0.05) -> None:
         while True:
             before = now_us()
             await asyncio.sleep(period_s)
             after = now_us()
-            self.seen.append((after, max(0, after - before - int(period_s * 1e6))))
+            late_us = max(0, after - before - int(period_s * 1e6))
+            self.seen.append((after, late_us))
+            if late_us > _STALL_US:
+                self.stalls.append((after, late_us))
 
     def worst_us(self, since_us: int) -> int:
         return max((late for at, late in self.seen if at >= since_us), default=0)
+
+    def between_us(self, since_us: int, until_us: int) -> int:
+        """The worst of a time that may be long ago."""
+        return max((late for at, late in self.stalls if since_us <= at <= until_us), default=0)
 
 
 class Pace(Reporting):
