@@ -59,6 +59,7 @@ class _Submits:
         self.anywhere = len(mine) < len(evidence.submits)
         self._calls = [call.call_us for call in mine]
         self._latest = list(accumulate((call.until_us for call in mine), max))
+        self._soonest_return = list(accumulate((c.until_us for c in reversed(mine)), min))[::-1]
         self._by_return = sorted((call.until_us, call.call_us) for call in mine)
         self._returns = [returned for returned, _ in self._by_return]
         starts = [called for _, called in self._by_return]
@@ -89,6 +90,11 @@ class _Submits:
         """The first return of an admitted submit that was called after `stamp`; inf if none."""
         index = bisect_right(self._admitted_calls, stamp)
         return self._first_return[index] if index < len(self._first_return) else NEVER
+
+    def any_by(self, stamp: float) -> float:
+        """The first return of any submit, also a refused one, called after `stamp`."""
+        index = bisect_right(self._calls, stamp)
+        return self._soonest_return[index] if index < len(self._soonest_return) else NEVER
 
     def called_before(self, stamp: float) -> float:
         """The last call of an admitted submit that returned before `stamp`; -inf if none."""
@@ -314,12 +320,16 @@ class _Retention:
         )
 
     def _witness_stay(self) -> None:
-        """Count the jobs that outlived a sweep: live ones (R1), terminal ones (R9)."""
+        """Count the jobs that outlived a sweep (live ones, R1; terminal ones, R9) or their time."""
+        old_us = self.setting.surely_expired_us or NEVER
+        keeps_none = self.setting.max_completed is not None and self.setting.max_completed <= 0
         for life in self.lives:
-            swept = self.submits.swept_by(life.admitted_by)
-            self.bench.witness("R1", int(min(life.live_until, life.found_until) > swept))
+            last_us = min(life.live_until, life.found_until)
+            swept = self.submits.any_by(life.admitted_by)
+            self.bench.witness("R1", int(last_us > min(swept, life.admitted_by + old_us)))
             if life.ended_by < NEVER:
-                later = self.submits.swept_by(life.ended_by)
+                # Where none is retained, nothing but the absence of a submit keeps a job.
+                later = life.ended_by if keeps_none else self.submits.swept_by(life.ended_by)
                 self.bench.witness("R9 R6", int(life.found_until > later))
             self.bench.witness("A10", int(any(s.found for s in life.sights)))
             absent = [s for s in life.sights if s.found is False]

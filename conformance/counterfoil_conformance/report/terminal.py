@@ -24,7 +24,7 @@ from counterfoil_conformance.report.events import (
     RunEnded,
     RunStarted,
 )
-from counterfoil_conformance.report.verdicts import ClauseVerdict, Docket, Verdict
+from counterfoil_conformance.report.verdicts import ClauseVerdict, Docket, Verdict, left_open
 from counterfoil_spec.clauses import CLAUSES, FAMILIES
 
 __all__ = ["EXIT_MEANING", "TerminalReporter", "summary_line"]
@@ -47,6 +47,7 @@ EXIT_MEANING: Final = {
 }
 
 HARNESS_FAILED: Final = 3
+INCONCLUSIVE: Final = 4
 
 # Findings of one clause that are told in full; the rest are counted.
 FULL_FINDINGS_PER_CLAUSE = 3
@@ -145,6 +146,10 @@ class TerminalReporter:
             self._console.print(Text(note, style="yellow"))
         self._console.print()
         self._console.print(summary_line(rows, self._core), markup=False, highlight=False)
+        if event.exit == INCONCLUSIVE:
+            for row in rows:
+                if left_open(row, self._core):
+                    self._field("open", f"{row.clause} {row.verdict}: {row.why}")
         style = "bold green" if event.exit == 0 else "bold red"
         meaning = EXIT_MEANING.get(event.exit, "")
         self._console.print(

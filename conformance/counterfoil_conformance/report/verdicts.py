@@ -28,7 +28,7 @@ from counterfoil_conformance.report.events import (
 )
 from counterfoil_spec.clauses import CLAUSES, Level
 
-__all__ = ["ClauseVerdict", "Docket", "Verdict", "exit_code"]
+__all__ = ["ClauseVerdict", "Docket", "Verdict", "exit_code", "left_open"]
 
 
 class Verdict(StrEnum):
@@ -82,6 +82,7 @@ class Docket:
         self._seconds: Counter[str] = Counter()
         self._notes: dict[str, dict[type, str]] = defaultdict(dict)
         self._inapplicable: set[str] = set()
+        self._ran: dict[str, list[str]] = defaultdict(list)
 
     def __call__(self, event: Event) -> None:
         """Read one event."""
@@ -90,8 +91,9 @@ class Docket:
                 self.findings.append(event)
             case Witnessed(clause, count):
                 self._witnesses[clause] += count
-            case CheckEnded(_, clauses, seconds):
+            case CheckEnded(check, clauses, seconds):
                 for clause in clauses:
+                    self._ran[clause].append(check)
                     self._seconds[clause] += seconds  # type: ignore[assignment]
             case Declared(clause, why) | Untestable(clause, why) | Undecided(clause, why):
                 self._notes[clause].setdefault(type(event), why)
@@ -130,6 +132,8 @@ class Docket:
             verdict, why = Verdict.UNKNOWN, notes[Undecided]
         elif Untestable in notes:
             verdict, why = Verdict.UNTESTABLE, notes[Untestable]
+        elif self._ran[id_] and id_ not in self._inapplicable:
+            verdict, why = Verdict.UNKNOWN, self._moment_missed(id_)
         elif NotRun in notes:
             verdict, why = Verdict.NOT_RUN, notes[NotRun]
         return ClauseVerdict(
@@ -143,6 +147,13 @@ class Docket:
             Declared in notes,
             id_ not in self._inapplicable,
         )
+
+    def _moment_missed(self, id_: str) -> str:
+        """What to say of a clause whose checks ran, and saw neither that it holds nor a fault."""
+        names = list(dict.fromkeys(self._ran[id_]))
+        who = ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+        later = f"; {self._notes[id_][NotRun]}" if NotRun in self._notes[id_] else ""
+        return f"the moment that would show it did not come in {who}{later}"
 
 
 def exit_code(
@@ -170,10 +181,10 @@ def exit_code(
         return 1
     if any(row.verdict is Verdict.ERROR for row in rows):
         return 3
-    return 4 if not allow_untestable and any(_left_open(row, core) for row in rows) else 0
+    return 4 if not allow_untestable and any(left_open(row, core) for row in rows) else 0
 
 
-def _left_open(row: ClauseVerdict, core: Collection[str]) -> bool:
+def left_open(row: ClauseVerdict, core: Collection[str]) -> bool:
     """Whether a clause that a conclusive run must decide was not decided."""
     if row.clause not in core or row.verdict in (Verdict.PASS, Verdict.WARN):
         return False

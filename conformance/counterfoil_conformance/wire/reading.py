@@ -106,12 +106,17 @@ def _state(outcome: Outcome, body: Any) -> str | None:
     if not isinstance(body, dict):
         return None
     if outcome is Outcome.NOT_DONE:
-        text = str(body.get("error", "")) + " " + str(body.get("state", ""))
-        named = [state for state in STATES if re.search(rf"\b{state}\b", text)]
-        # "job timeout failed" names two: then the state is not told apart, and not held against it.
+        named = _named(body)
         return named[0] if len(named) == 1 else None
     state = body.get("state")
     return state if isinstance(state, str) and state in STATES else None
+
+
+def _named(body: dict[str, Any]) -> list[str]:
+    """The states that a refused result may mean: "not done, it is running" means the second."""
+    text = str(body.get("error", "")) + " " + str(body.get("state", ""))
+    named = [state for state in sorted(STATES) if re.search(rf"\b{state}\b", text)]
+    return [state for state in named if state != "done"] or named
 
 
 def _reply(  # noqa: PLR0911 - a table of outcomes
@@ -127,6 +132,8 @@ def _reply(  # noqa: PLR0911 - a table of outcomes
             return {"refused": True}
         case Outcome.NOT_FOUND:
             return {"unknown": True}
+        case Outcome.NOT_DONE if len(_named(body)) > 1:
+            return None  # "job timeout failed" is not told apart, and not held against it
         case Outcome.NOT_DONE:
             return {"status": "not_done", "state": state}
         case Outcome.READY:

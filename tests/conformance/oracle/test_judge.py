@@ -126,3 +126,28 @@ def test_a_fence_excuses_a_refusal():
     for args, clauses in (({"fence": "f"}, set()), ({}, {"S3"})):
         late = Call("r", "finish", "j", 10, 15, "c", args, {"accepted": False})
         assert judge([submit, late], Setting(visible=True)).clauses == clauses
+
+
+def test_a_live_job_that_outlives_a_refused_submit_or_its_ttl_witnesses_r1():
+    def call(op, job, at_ms, reply):
+        return Call("c", op, job, at_ms * 1000, at_ms * 1000 + 100, "k", {}, reply)
+
+    limits = Setting(max_queue=1, job_ttl_ms=100, max_completed=1)
+    born = call("submit", None, 0, {"job": "a"})
+    live = {"state": "running", "error": None}
+    refused = [born, call("submit", None, 5, {"refused": True}), call("snapshot", "a", 9, live)]
+    assert judge(refused, limits).witnesses.get("R1", 0) == 1
+    assert judge([born, call("snapshot", "a", 90, live)], limits).witnesses.get("R1", 0) == 0
+    assert judge([born, call("snapshot", "a", 190, live)], limits).witnesses.get("R1", 0) == 1
+
+
+def test_where_none_is_retained_a_job_read_again_after_its_end_witnesses_r9():
+    def call(op, job, at_ms, reply):
+        return Call("c", op, job, at_ms * 1000, at_ms * 1000 + 100, "k", {}, reply)
+
+    done = {"state": "done", "error": None}
+    calls = [call("submit", None, 0, {"job": "a"}), call("snapshot", "a", 9, done)]
+    setting = Setting(max_queue=1, job_ttl_ms=100, max_completed=0)
+    assert judge(calls, setting).witnesses.get("R9", 0) == 0
+    calls.append(call("snapshot", "a", 20, done))
+    assert judge(calls, setting).witnesses.get("R9", 0) == 1

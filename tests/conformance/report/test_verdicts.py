@@ -51,6 +51,15 @@ def test_a_clause_that_nobody_exercised_is_not_green():
     assert decide(Witnessed("W2", 3))["W2"].verdict is Verdict.PASS
 
 
+def test_a_clause_whose_check_ran_and_saw_nothing_is_unknown_and_not_left_out():
+    row = decide(CheckEnded("waiters_wake", ("W2",), 0.1))["W2"]
+    assert (row.verdict, "waiters_wake" in row.why) == (Verdict.UNKNOWN, True)
+    later = NotRun("W2", "`--profile full` has time for it")
+    assert "full" in decide(later, CheckEnded("waiters_wake", ("W2",), 0.1))["W2"].why
+    other = NotRun("W2", "no such configuration", applies=False)
+    assert decide(other, CheckEnded("w", ("W2",), 0.1))["W2"].verdict is Verdict.NOT_RUN
+
+
 def test_one_finding_outweighs_any_number_of_witnesses():
     assert decide(Witnessed("W2", 99), Finding("W2", "slept on"))["W2"].verdict is Verdict.FAIL
 
@@ -165,6 +174,17 @@ def test_the_terminal_tells_the_clause_what_was_allowed_what_came_and_how_to_see
     assert "2 of 3 clauses exercised (2 of 2 core)" in text
     table = [line for line in text.splitlines() if not line.lstrip().startswith("$")]
     assert max(map(len, table)) <= 80
+
+
+def test_an_inconclusive_run_names_the_clauses_that_were_left_open():
+    out = io.StringIO()
+    docket = Docket(("S4", "W2", "A9"))
+    reporter = TerminalReporter(docket, CORE, Console(file=out, width=80))
+    for event in (Witnessed("S4"), Undecided("W2", "no time was left"), RunEnded(4, 2.0)):
+        docket(event)
+        reporter(event)
+    assert "open     W2 UNKNOWN: no time was left" in out.getvalue()
+    assert "A9 NOT_RUN:" not in out.getvalue()
 
 
 def test_a_run_that_never_got_as_far_as_a_check_is_one_line():

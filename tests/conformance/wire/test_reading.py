@@ -69,6 +69,13 @@ def test_a_409_names_the_state():
     assert read(Route.RESULT, answer(409, {"error": "no"}), "j").state is None
 
 
+def test_a_409_that_speaks_of_done_and_of_a_state_means_the_state():
+    said = read(Route.RESULT, answer(409, {"error": "still not done, it is running"}), "j")
+    assert said.state == "running"
+    unclear = read(Route.RESULT, answer(409, {"error": "pending or running, wait"}), "j")
+    assert (unclear.state, unclear.reply) == (None, None)
+
+
 def test_an_adapter_reads_wrapped_bodies_in_other_words():
     adapter = Adapter(
         body="/data", fields={"job_id": "id", "state": "status"}, states={"done": "succeeded"}
