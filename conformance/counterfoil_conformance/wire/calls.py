@@ -205,6 +205,8 @@ class Calls(Pace):
             return None
         job_id = reading.reply.get("job")
         known = isinstance(job_id, str) and job_id != ""
+        if reading.outcome is Outcome.QUEUE_FULL:
+            self._held_back("H4", "the 429 of a full queue", "429 while it is full", answer)
         reply = reading.reply if known or reading.outcome is Outcome.QUEUE_FULL else None
         self._record("submit", job_id if known else None, answer, {"task_id": task_id}, reply)
         if not known:
@@ -297,7 +299,6 @@ class Calls(Pace):
         """`GET /jobs/{id}/result`."""
         path = job.result_url if isinstance(job, Job) else self._path(job, "/result")
         answer, reading = await self._get(Route.RESULT, job, path, conn, None)
-        self._note_trip(answer)
         reply = reading.reply
         if reading.outcome is Outcome.NOT_FOUND:
             reply = {"status": "not_found"}
@@ -308,8 +309,17 @@ class Calls(Pace):
                 allowed="200 when `done`, 409 before and otherwise, 404 once evicted",
                 answers=(answer,),
             )
+        elif reading.outcome is Outcome.NOT_DONE and reading.state in ("pending", "running"):
+            self._held_back("G2", "the 409 of a live job", "409 at once", answer)
         self._record("result", _id(job), answer, {}, reply)
         return reading
+
+    def _held_back(self, clause: str, what: str, allowed: str, answer: Answer) -> None:
+        """A refusal that could have been given at once: late again and again is a fault."""
+        allowed_us = self.allowed_us(answer.call_us, answer.return_us)
+        if self.is_late(clause, answer.trip_us, allowed_us, answer.call_us):
+            why = f"{what} was held back for {answer.trip_us // 1000} ms, and so were others"
+            self.find(clause, why, allowed=allowed, answers=(answer,))
 
     async def infer(self, body: bytes, *, timeout_s: float | None = None) -> Answer:
         """`POST /infer`."""

@@ -17,9 +17,10 @@ from counterfoil_conformance.wire.target import Target
 
 __all__ = ["Pace"]
 
-_TRIPS_KEPT: Final = 256
+_TRIPS_KEPT: Final = 1024
 _SURELY_LATE_US: Final = 1_000_000
 _STRIKES: Final = 3
+_ONE_MOMENT_US: Final = 200_000
 _STALL_US: Final = 10_000
 
 
@@ -58,21 +59,32 @@ class Pace(Reporting):
         self._trips: deque[tuple[int, int]] = deque(maxlen=_TRIPS_KEPT)
         self._strikes: Counter[str] = Counter()
         self._timed: Counter[str] = Counter()
+        self._counted_us: dict[tuple[int, str], int] = {}
 
-    def is_late(self, clause: str, late_us: int, slack_us: int) -> bool:
+    def is_late(self, clause: str, late_us: int, slack_us: int, due_us: int | None = None) -> bool:
         """Whether an answer that came so late is a fault, and not the machine's.
 
         Beyond slack and another second it is. Between, a starved thread of a correct server may
-        have been the cause once; a fault is there again and again.
+        have been the cause once; a fault is there again and again. All that was due at one moment
+        (`due_us`) counts as one.
         """
-        self._timed[clause] += 1
+        self._count(self._timed, clause, due_us)
         if late_us > slack_us + _SURELY_LATE_US:
             return True
         if late_us <= slack_us:
             return False
-        self._strikes[clause] += 1
+        self._count(self._strikes, clause, due_us)
         strikes = self._strikes[clause]
         return strikes >= _STRIKES and strikes * 10 >= self._timed[clause]
+
+    def _count(self, counter: Counter[str], clause: str, due_us: int | None) -> None:
+        """Count once what was due at one moment."""
+        if due_us is not None:
+            key = (id(counter), clause)
+            if abs(due_us - self._counted_us.get(key, -_ONE_MOMENT_US)) < _ONE_MOMENT_US:
+                return
+            self._counted_us[key] = due_us
+        counter[clause] += 1
 
     @property
     def tolerance_ms(self) -> float:
@@ -94,6 +106,20 @@ class Pace(Reporting):
         since = now_us() - 3_000_000 if since_us is None else since_us - 1_000_000
         measured = max(self.trip_us(since), self._usual_trip_us())
         return int(self.tolerance_ms * 1000) + measured + self.lag.worst_us(since)
+
+    def allowed_us(self, due_us: int, return_us: int) -> int:
+        """How late an answer may be that was due at `due_us` and came at `return_us`, in us.
+
+        Tolerance + the slowest prompt read in flight meanwhile (or what is usual for this target)
+        + the lag of our own loop meanwhile; where nothing was read it is `slack_us`. That one also
+        counts what was slow a second before, so this is closer, and one answer beyond it proves
+        nothing: see `is_late`.
+        """
+        meanwhile = [trip for at, trip in self._trips if at >= due_us and at - trip <= return_us]
+        if not meanwhile:
+            return self.slack_us(due_us)
+        measured = max(*meanwhile, self._usual_trip_us())
+        return int(self.tolerance_ms * 1000) + measured + self.lag.between_us(due_us, return_us)
 
     def usual_trip_ms(self) -> float:
         """The median of the round trips kept."""

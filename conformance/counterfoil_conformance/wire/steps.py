@@ -87,10 +87,11 @@ async def polled(ctx: Context, job: Job, period_s: float = 0.01) -> AsyncIterato
     conn = await ctx.session.client.connect()
 
     async def poll() -> None:
-        while not job.terminal:
+        while True:
             usable = isinstance(conn, Connection) and conn.alive
             await ctx.session.status(job, conn=conn if usable else None)  # type: ignore[arg-type]
-            await asyncio.sleep(period_s)
+            # After the end the reads say how prompt the target is while others still wait.
+            await asyncio.sleep(max(period_s, 0.03) if job.terminal else period_s)
 
     task = asyncio.create_task(poll())
     try:

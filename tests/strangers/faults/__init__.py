@@ -18,7 +18,7 @@ __all__ = ["FAULTS", "Fault", "also", "fault", "fault_named"]
 FAMILIES = (
     "states", "admission", "identity", "retention", "handout", "waiting", "waits", "waiters",
     "getting", "items", "budget", "surface", "routes", "elapsed", "texts", "methods", "bodies",
-    "contents", "connections", "steps", "keys", "upkeep",
+    "contents", "connections", "steps", "keys", "upkeep", "tempo",
 )  # fmt: skip
 
 

@@ -186,13 +186,14 @@ def _judge_end(ctx: Context, kind: str, job: Job, result: Reading) -> None:
 def _judge_promptness(ctx: Context, job: Job, result: Reading) -> None:
     """A result that was asked for in good time before the end is refused, not held back."""
     sure_us = job.call_us + (ctx.target.bodies.slow_ms or 0) * 900
-    asked_us = result.answer.call_us
-    if result.answer.status == 200 and asked_us + ctx.session.slack_us(asked_us) < sure_us:
+    answer = result.answer
+    allowed_us = ctx.session.allowed_us(answer.call_us, answer.return_us)
+    if answer.status == 200 and answer.call_us + allowed_us < sure_us:
         ctx.fail(
             "G2",
-            f"the result of a live job was held back for {result.answer.trip_us // 1000} ms",
+            f"the result of a live job was held back for {answer.trip_us // 1000} ms",
             allowed="409 at once",
-            answers=(result.answer,),
+            answers=(answer,),
         )
 
 

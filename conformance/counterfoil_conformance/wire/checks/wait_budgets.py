@@ -91,7 +91,7 @@ async def _runs_out(ctx: Context, job: Job, budget_ms: int, text: str | None = N
         return
     if reading.terminal:
         return  # the job ended first: nothing to be said of the budget
-    slack_us = ctx.session.slack_us(answer.call_us)
+    slack_us = ctx.session.allowed_us(answer.call_us + budget_ms * 1000, answer.return_us)
     spent_us = answer.trip_us
     clause = "W4" if text is None else "W5"
     if spent_us < budget_ms * 1000 - GRAIN_US:
@@ -166,7 +166,7 @@ async def _zero(ctx: Context, job: Job, number: int) -> None:
     answer = reading.answer
     if not answer.ok or is_gone(reading) or reading.terminal or _refused(answer):
         return
-    slack_us = ctx.session.slack_us(answer.call_us)
+    slack_us = ctx.session.allowed_us(answer.call_us, answer.return_us)
     early = answer.status == 200 and _came_back_early(reading, 30_000)
     if early and answer.trip_us > slack_us and _is_the_number(ctx, answer, number):
         ctx.fail(
@@ -183,7 +183,8 @@ def _is_the_number(ctx: Context, answer: Answer, number: int) -> bool:
     """Whether the answer that should come at once took a time that is no accident."""
     took_us = answer.trip_us
     near = abs(took_us - abs(number) * 1000) < 50_000
-    return near or ctx.session.is_late("W5", took_us, ctx.session.slack_us(answer.call_us))
+    allowed_us = ctx.session.allowed_us(answer.call_us, answer.return_us)
+    return near or ctx.session.is_late("W5", took_us, allowed_us)
 
 
 async def _junk(ctx: Context, job: Job, text: str) -> None:
