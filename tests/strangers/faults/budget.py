@@ -67,6 +67,17 @@ class _(Book):
         return super().begin(job)
 
 
+@also("t1-runs-all-the-same")
+class _(Pool):
+    """...as it stays in the line."""
+
+    def expire(self, job):
+        if job.state == "pending" and job.counted:
+            self.book.end(job, "timeout", self.timeout_error(job))
+        else:
+            super().expire(job)
+
+
 @fault("t2-place-released-twice", "T2 A2 A3 A11 M1 A5")
 class _(Book):
     """A late end gives the place back again."""
