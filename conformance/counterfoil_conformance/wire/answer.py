@@ -99,8 +99,9 @@ class Answer:
 
     `trouble` is empty, or one of: `refused` (no connection), `timeout`, `reset`, `closed` (no byte
     came), `truncated` (cut off midway), `garbage` (not HTTP), `too big`. `call_us` is taken before
-    the last byte of the request went out, `return_us` after the last byte of the answer came in
-    (or when the trouble was noticed). `closed`: the connection cannot be used again.
+    the last byte of the request went out, `return_us` after the last byte of the answer came in (or
+    when the trouble was noticed). `closed`: the connection cannot be used again; `reused`: it had
+    carried an answer before.
     """
 
     request: Request
@@ -115,6 +116,12 @@ class Answer:
     informational: tuple[int, ...] = ()
     closed: bool = False
     conn: str = ""
+    reused: bool = False
+
+    @property
+    def closed_idle(self) -> bool:
+        """Whether a kept connection ended before a byte came: every server may close those."""
+        return self.reused and self.trouble in ("closed", "reset") and not self.head
 
     @property
     def ok(self) -> bool:

@@ -100,7 +100,7 @@ class Calls(Pace):
             TargetGone: the target has not taken a connection for several requests in a row.
         """
         self._note_health(answer)
-        if answer.trouble == "refused":
+        if answer.trouble == "refused" or answer.closed_idle:
             return answer
         if answer.request.path == f"{self.target.prefix}/infer":
             self.blocking_calls.append(answer)
@@ -129,7 +129,7 @@ class Calls(Pace):
             return
         if answer.trouble == "timeout" and answer.request.path.partition("?")[0].endswith("/wait"):
             return  # who is not woken says nothing of the target's health
-        self._failures_in_a_row += 1
+        self._failures_in_a_row += not answer.closed_idle
         silent_us = now_us() - self._last_ok_us
         if answer.trouble == "refused" and self._failures_in_a_row >= 5:
             raise TargetGone(f"it takes no connection any more ({answer.detail})")

@@ -5,10 +5,11 @@ requests back and let them go together, send what no library would send, read an
 still writes, and say in which way an answer was broken. h11 parses the answers; everything else is
 here. `Connection` is one socket; `Client` keeps idle ones and opens others.
 
-The trap is reuse. A server may close an idle connection at any time (that is no fault), and a
-request that was written into the closing one is lost without a trace. A read is then sent again on
-a fresh connection; a `POST` never is (it may have been admitted), so it uses only connections that
-were busy a moment ago.
+The trap is reuse. A server may close an idle connection at any time (that is no fault, RFC 9112
+9.5), and a request that was written into the closing one is lost without a trace. So a read is then
+sent again on a fresh connection, and a `POST`, which may have been admitted, is only ever sent on a
+fresh one. Where a check insists on a connection that has carried an answer before, an end without a
+byte is marked `reused`, and nobody is blamed for it.
 """
 
 import asyncio
@@ -30,8 +31,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 ANSWER_TIMEOUT_S: Final = 15.0
 HUNG_TIMEOUT_S: Final = 1.5
 HUNG_OFTEN: Final = 5
-IDLE_FOR_POST_US: Final = 400_000
-IDLE_FOR_READ_US: Final = 2_000_000
+IDLE_FOR_US: Final = 2_000_000
 POOL_SIZE: Final = 32
 
 
@@ -52,8 +52,8 @@ class Connection:
         self.name = f"c{Connection._count}"
         self.used_us = now_us()
         self.pending = b""
-        self.head_seen = b""
         self.closed = False
+        self.answers = 0
         self._reader = reader
         self._writer = writer
 
@@ -221,6 +221,7 @@ class _Reading:
     def _whole(self) -> Answer:
         response = self._response
         assert response is not None
+        self._conn.answers += 1
         trailing = self._parser.trailing_data[0]
         self._conn.pending = bytes(trailing)
         closed = self._parser.their_state is not h11.DONE or _says_close(response)
@@ -237,6 +238,7 @@ class _Reading:
             informational=self._informational,
             closed=closed or not self._conn.alive,
             conn=self._conn.name,
+            reused=self._conn.answers > 1,
         )
 
     def _trouble(self, trouble: str, detail: str) -> Answer:
@@ -252,6 +254,7 @@ class _Reading:
             detail=detail,
             closed=True,
             conn=self._conn.name,
+            reused=self._conn.answers > 0,
         )
 
 
@@ -345,13 +348,15 @@ class Client:
         self.hung += answer.trouble == "timeout"
 
     async def _send(self, request: Request, conn: Connection | None, limit_s: float) -> Answer:
+        reads = request.method in ("GET", "HEAD")
         if conn is not None:
-            return await conn.read_answer(request, conn.write(encode(request)), limit_s)
-        pooled = self._take(request.method)
+            answer = await conn.read_answer(request, conn.write(encode(request)), limit_s)
+            if not (reads and answer.closed_idle):
+                return answer
+        pooled = self._take() if reads and conn is None else None
         if pooled is not None:
             answer = await self._on(pooled, request, limit_s)
-            lost = answer.trouble in ("closed", "reset") and not answer.head
-            if not lost or request.method not in ("GET", "HEAD"):
+            if not answer.closed_idle:
                 return answer
         fresh = await self.connect()
         if isinstance(fresh, str):
@@ -371,11 +376,10 @@ class Client:
             conn.close()
         return answer
 
-    def _take(self, method: str) -> Connection | None:
-        allowed_us = IDLE_FOR_READ_US if method in ("GET", "HEAD") else IDLE_FOR_POST_US
+    def _take(self) -> Connection | None:
         while self._idle:
             conn = self._idle.pop()
-            if conn.alive and not conn.answer_ready and now_us() - conn.used_us < allowed_us:
+            if conn.alive and not conn.answer_ready and now_us() - conn.used_us < IDLE_FOR_US:
                 return conn
             conn.close()
         return None

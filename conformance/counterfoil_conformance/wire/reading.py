@@ -209,7 +209,9 @@ def surface_faults(
     answer: Answer, *, json_route: bool = True, may_5xx: bool = False
 ) -> Iterator[Fault]:
     """What no answer may be, whatever was asked."""
-    if answer.trouble and answer.trouble != "refused":
+    if answer.trouble == "refused" or answer.closed_idle:
+        return
+    if answer.trouble:
         yield Fault("E5", f"no whole answer: {answer.say()}", "an answer, complete and in time")
         return
     if answer.status >= 500 and not may_5xx:

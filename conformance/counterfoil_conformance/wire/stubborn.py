@@ -34,7 +34,7 @@ class Stubborn(Connection):
         self.name = f"s{next(_NUMBERS)}"
         self.used_us = now_us()
         self.pending = b""
-        self.head_seen = b""
+        self.answers = 0
         self.closed = False
         self._sock = sock
         self.refused_us: int | None = None

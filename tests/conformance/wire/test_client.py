@@ -6,6 +6,7 @@ import pytest
 
 from counterfoil_conformance.wire.answer import NOT_JSON, Request, strict_json
 from counterfoil_conformance.wire.client import Client
+from counterfoil_conformance.wire.reading import surface_faults
 from counterfoil_conformance.wire.target import parse_target
 
 
@@ -80,6 +81,35 @@ def test_a_post_is_never_sent_twice():
         answer = ask(url, method="POST", body=b"{}", timeout_s=30)
     assert answer.trouble in ("closed", "reset")
     assert len(seen) == 1
+
+
+def answers_once(conn):
+    """An answer that promises nothing, then the end: a server that keeps few idle connections."""
+    hostile.read_request(conn)
+    conn.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}")
+
+
+def test_a_kept_connection_may_end_between_two_requests():
+    with hostile.target_that(answers_once) as url:
+        read = ask(url, times=3, timeout_s=30)
+        posted = ask(url, times=3, method="POST", body=b"{}", timeout_s=30)
+    assert [answer.status for answer in (*read, *posted)] == [404] * 6
+
+
+def test_an_end_of_a_kept_connection_is_no_finding():
+    async def go(url):
+        client = Client(parse_target({"base_url": url}))
+        conn = await client.connect()
+        request = client.request("POST", "/jobs", body=b"{}")
+        answers = [await client.send(request, conn=conn, timeout_s=30) for _ in range(2)]
+        await client.aclose()
+        return answers
+
+    with hostile.target_that(answers_once) as url:
+        first, second = asyncio.run(go(url))
+    assert (first.status, first.reused) == (404, False)
+    assert second.closed_idle
+    assert not list(surface_faults(second))
 
 
 @pytest.mark.parametrize(
