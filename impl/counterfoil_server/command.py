@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import gc
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from counterfoil_server.config import KEYS, ConfigError, Settings, load_settings
 from counterfoil_server.core import Core
 from counterfoil_server.logs import set_up_logging
 from counterfoil_server.models import ModelError, load_model
-from counterfoil_server.serving import bind, serve
+from counterfoil_server.serving import bind, new_loop, serve
 
 __all__ = ["add_arguments", "run"]
 
@@ -57,14 +58,11 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _run_loop(core: Core, listener: object) -> int:
+def _run_loop(core: Core, listener: socket.socket) -> int:
     gc.freeze()  # what is loaded stays; and hardly anything that a request makes has cycles
     gc.set_threshold(50_000, 20, 20)
-    try:
-        import uvloop  # noqa: PLC0415
-    except ModuleNotFoundError:
-        return asyncio.run(serve(core, listener))  # type: ignore[arg-type]
-    return int(uvloop.run(serve(core, listener)))  # type: ignore[arg-type]
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(serve(core, listener))
 
 
 def _show(settings: Settings) -> int:

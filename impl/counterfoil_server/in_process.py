@@ -3,7 +3,8 @@
     with served(Settings(port=0, model="probe", async_enabled=True)) as server:
         server.url, server.core.ledger, ...
 
-What is served is what ships: the same core, application and socket, only the process is shared.
+What is served is what ships: the same core, application, loop and socket, only the process is
+shared.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from counterfoil_server.app import App, build_app
 from counterfoil_server.config import Settings
 from counterfoil_server.core import Core
 from counterfoil_server.models import Model, load_model
-from counterfoil_server.serving import bind, running, url_of
+from counterfoil_server.serving import bind, new_loop, running, url_of
 
 __all__ = ["Served", "served"]
 
@@ -41,7 +42,7 @@ def served(
     """Start a server (use port 0), wait until it answers, and stop it at the end."""
     made = core(settings, model or load_model(settings.model, None, settings.max_pixels))
     listener = bind(settings)
-    loop = asyncio.new_event_loop()
+    loop = new_loop()
     up, down = threading.Event(), asyncio.Event()
     mishap: list[BaseException] = []
 

@@ -19,6 +19,15 @@ class ForgivingHttp(Http):
 
     __slots__ = ()
 
+    async def http1(self) -> None:
+        """Serve the connection; whichever way it ends, request, answer and this let go."""
+        try:
+            await super().http1()  # type: ignore[no-untyped-call]
+        finally:
+            for part in (self.request, self.response):
+                if part is not None:
+                    part.stream = None
+
     def create_empty_request(self) -> None:
         """Make the stand-in for a request that could not be made, without what broke it."""
         self.url = None
