@@ -6,6 +6,7 @@ import os
 import platform
 from pathlib import Path
 
+from benchmarks.arena import CHANNELS, IMAGES, SIDE, Footprint, footprints
 from benchmarks.ledger_cost import Cost, cost
 from benchmarks.requests_per_second import Rate, compare
 from benchmarks.waiters import Crowd, Wakes, wake_all, wakes
@@ -32,6 +33,7 @@ def main() -> None:
             asyncio.run(wake_all(1_000 if quick else 10_000)),
             asyncio.run(wakes(1_000 if quick else 10_000, 100 if quick else 1_000)),
         ),
+        arena_table(footprints()),
     ]
     page = INTRODUCTION + machine(load) + "\n".join(parts)
     print(page)
@@ -108,6 +110,24 @@ def waiters_table(crowd: Crowd, one_by_one: Wakes) -> str:
             f"\np99 above a round trip: **{above:.2f} ms**; bar 5 ms: {met(above <= 5)}.\n",
         ]
     )
+
+
+def arena_table(weighed: dict[str, Footprint]) -> str:
+    """What the arena's shrink option gives back."""
+    names = {"shrink": "as served: the arena shrinks after each run", "keep": "without the option"}
+    lines = [
+        "## Memory of a model\n",
+        f"{IMAGES} photographs in one job, through a network with {SIDE} x {SIDE} x {CHANNELS}",
+        "pictures between its layers; MiB of resident memory of the process:\n",
+        "| | model loaded | peak of the job | after it | the job took |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {text} | {weighed[name].loaded:.0f} | {weighed[name].peak:.0f} "
+        f"| {weighed[name].after:.0f} | {weighed[name].run_s:.1f} s |"
+        for name, text in names.items()
+    ]
+    return "\n".join([*lines, ""])
 
 
 def met(reached: bool) -> str:
