@@ -100,6 +100,9 @@ def _judge_return(life: Life, bench: Bench) -> None:
     if gone is None or found is None or life.found_until <= life.gone_by:
         return
     before = any(s.found and s.call.until_us < gone.call_us for s in life.sights)
+    also: tuple[str, ...] = () if found.op in READS else ("S8",)
+    if before and life.ended_by < gone.call_us:
+        also += ("R6",)  # evicted, and back again (R7), or never evicted, and not readable
     bench.accuse(
         "R7" if before else "A10",
         "the id was unknown, and found again later"
@@ -107,7 +110,7 @@ def _judge_return(life: Life, bench: Bench) -> None:
         else "the id was unknown after its submit had returned, and found later",
         let=(describe(gone), describe(found)),
         calls=(life.story.submit, gone, found),
-        also=() if found.op in READS else ("S8",),
+        also=also,
         job=life.story.job,
     )
 

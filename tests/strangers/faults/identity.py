@@ -139,7 +139,7 @@ class _(App):
                 return self.answers.full()
             self.book.depth += 1
         try:
-            time.sleep(0.0005)
+            time.sleep(0.01)
             self.intake.read(request.body)
         except Refusal as refusal:
             return self.answers.refusal(refusal)

@@ -269,7 +269,7 @@ class _Counting(Answers):
         return counts[view.id]
 
 
-@fault("r6-result-read-once", "R6 G1 G2 S6 S5 R9 G3 A10")
+@fault("r6-result-read-once", "R6 R7 G1 G2 S6 S5 R9 G3 A10")
 class _(_Counting):
     """The result is handed out once, then it is 404."""
 
@@ -452,6 +452,60 @@ class _(Book):
 
     def expired(self, job):
         return now_ms() - job.admitted_ms > self.config.job_ttl_ms
+
+
+@fault("r9-age-from-birth", "R9 R6 A10 R1")
+class _(Book):
+    """The age is counted from admission; few are retained, and slow jobs go early."""
+
+    def expired(self, job):
+        return now_ms() - job.admitted_ms > self.config.job_ttl_ms
+
+
+@fault("r9-age-from-start", "R9 R6 A10 R1")
+class _(Book):
+    """The age is counted from the start of the run."""
+
+    def begin(self, job):
+        job.started_ms = now_ms()
+        return super().begin(job)
+
+    def expired(self, job):
+        since_ms = getattr(job, "started_ms", job.admitted_ms)
+        return now_ms() - since_ms > self.config.job_ttl_ms
+
+
+@fault("r9-nine-tenths-of-the-time", "R9 R6 A10", full=True)
+class _(Book):
+    """Jobs are retained for nine tenths of their time."""
+
+    def expired(self, job):
+        return now_ms() - job.completed_ms > 0.9 * self.config.job_ttl_ms
+
+
+@fault("r9-timeouts-at-once", "R9 R6 A10 R1")
+class _(Book):
+    """The next submit drops jobs that timed out, however young and few."""
+
+    def expired(self, job):
+        return job.state == "timeout" or super().expired(job)
+
+
+@fault("r9-crashed-at-once", "R9 R6 A10")
+class _(Book):
+    """The next submit drops crashed jobs, however young and few."""
+
+    def expired(self, job):
+        crashed = (job.error or "").startswith("crashed")
+        return crashed or super().expired(job)
+
+
+@fault("r3-spares-crashed", "R3")
+class _(_Ageless):
+    """Crashed jobs are not evicted by age."""
+
+    def spares(self, job):
+        return (job.error or "").startswith("crashed")
 
 
 @fault("r9-refusal-clears", "R9 R6 A10")
