@@ -123,6 +123,12 @@ LAYERS: Final = (
         _by_checks("life", "admission", "retention"),
     ),
     Layer(
+        "machine",
+        "programs that hypothesis writes from the law's actions, shrunk",
+        True,
+        _by_checks("generated"),
+    ),
+    Layer(
         "schedules",
         "every interleaving of small races on the shipped code",
         True,
