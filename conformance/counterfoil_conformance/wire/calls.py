@@ -52,6 +52,8 @@ class Calls(Pace):
         self.rng = random.Random(options.seed)
         self.max_queue: int | None = target.limits.max_queue
         self.lost_submits = 0
+        self.clogged = False
+        self.crashes: list[Answer] = []
         self.blocking_calls: list[Answer] = []
         self._stuck: set[str] = set()
         self._failures_in_a_row = 0
@@ -173,6 +175,8 @@ class Calls(Pace):
         path = f"{self.target.prefix}/jobs"
         request = self.client.request("POST", path, body=body, headers=headers)
         answer = await self.client.send(request, conn=conn, timeout_s=timeout_s)
+        if kind == "crashing":
+            self.crashes.append(answer)
         submitted = self.submitted(answer, kind, body, task_id)
         if submitted.job is not None:
             submitted.job.nonce = used_nonce
@@ -197,6 +201,7 @@ class Calls(Pace):
             return None  # refused for its form: it took no place
         if answer.trouble == "refused":
             return None  # it never left
+        self.clogged = self.clogged and answer.status != 202
         reading = read(Route.SUBMIT, answer, adapter=self.target.adapter)
         self.report(reading.faults, answer)
         if reading.outcome is None or reading.reply is None:
@@ -352,7 +357,7 @@ class Calls(Pace):
         limits, bodies = self.target.limits, self.target.bodies
         one_ms = max(bodies.slow_ms or 0, bodies.late_ms or 0, limits.timeout_ms or 0, 1000)
         depth = min(max(self.max_queue or 1, 1), 64)
-        if self.has_stuck:
+        if self.has_stuck or self.clogged:
             return 1.0 + one_ms / 1000
         return 5.0 + 2 * one_ms / 1000 * max(1, depth / (limits.workers or 1))
 

@@ -122,7 +122,7 @@ async def post_bad(
     conn: Connection | None = None,
 ) -> Answer | None:
     """Post a body that is to be refused for what it is; None if the queue stayed full (H12)."""
-    for _ in range(12):
+    for _ in range(1 if ctx.session.clogged else 12):
         answer = await ctx.session.send(
             "POST", route, body=body, headers=headers or {}, may_5xx=route == "/infer", conn=conn
         )
@@ -131,6 +131,7 @@ async def post_bad(
         if ctx.session.max_queue is not None and ctx.session.max_queue <= 0:
             return None  # it is always full
         await asyncio.sleep(0.25)
+    await ctx.session.note_clogged()
     return None
 
 

@@ -10,6 +10,7 @@ from counterfoil_conformance.run import Publish, RunOptions
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.reading import Fault
 from counterfoil_conformance.wire.target import Target
+from counterfoil_spec.clauses import CLAUSES, Level
 
 __all__ = ["CURRENT_CHECK", "Reporting"]
 
@@ -25,7 +26,7 @@ class Reporting:
         self.options = options
         self.witnesses: Counter[str] = Counter()
         self._publish = publish
-        self._published: Counter[tuple[str, str, bool]] = Counter()
+        self._published: Counter[tuple[str, str, bool, bool]] = Counter()
 
     def ok(self, clause: str, count: int = 1) -> None:
         """The clause was exercised and held."""
@@ -50,7 +51,7 @@ class Reporting:
     ) -> None:
         """Publish a finding; a clause that has had its share of them in this check is spared."""
         check = CURRENT_CHECK.get()
-        key = (clause, check, should)
+        key = (clause, check, should, must)
         self._published[key] += 1
         if self._published[key] > _FINDINGS_PER_CLAUSE:
             return
@@ -59,6 +60,14 @@ class Reporting:
         curl = tuple(dict.fromkeys(answer.request.curl() for answer in shown))
         repro = self.repro(clause)
         self._publish(Finding(clause, why, allowed, came, should, repro, curl, check, must))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a MUST was found broken."""
+        return any(
+            binding or (not should and CLAUSES[clause].level is Level.MUST)
+            for clause, _, should, binding in self._published
+        )
 
     def repro(self, clause: str) -> str:
         """The command that runs the checks of one clause again."""

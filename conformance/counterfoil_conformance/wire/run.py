@@ -17,6 +17,7 @@ from typing import Final
 import counterfoil_conformance.wire.checks as checks_package
 from counterfoil_conformance.report.events import HarnessFault, NotRun, Untestable
 from counterfoil_conformance.run import Publish, RunOptions
+from counterfoil_conformance.wire.gone import blame_the_gone
 from counterfoil_conformance.wire.hearing import hear
 from counterfoil_conformance.wire.preflight import learn_bound, reach
 from counterfoil_conformance.wire.registry import ALL, CHECKS, Check, Context
@@ -73,6 +74,7 @@ async def _run(target: Target, options: RunOptions, publish: Publish) -> None:
         for part in (first_things(chosen), later_things(chosen)):
             await run_checks(part, ctx, publish, session.settle)
     except TargetGone as gone:
+        await blame_the_gone(session)
         why = f"the target is gone: {gone}"
         publish(HarnessFault(why, tuple(c for c in SCOPE if not options.only or c in options.only)))
     finally:

@@ -29,6 +29,8 @@ _SHARED_AT_MOST: Final = 4
 _FIRST: Final = 10
 # A target that makes everything wait gets no more new checks after this, in seconds.
 _LONGEST_S: Final = {"quick": 100.0, "full": 1800.0}
+# And one that has failed already ends with what was seen by then.
+_LONGEST_FAILED_S: Final = {"quick": 45.0, "full": 1200.0}
 
 
 class Places:
@@ -99,7 +101,8 @@ async def run_checks(
     begun = time.monotonic()
 
     def too_late(check: Check) -> bool:
-        longest_s = _LONGEST_S[ctx.profile]
+        limits_s = _LONGEST_FAILED_S if ctx.session.has_failed else _LONGEST_S
+        longest_s = limits_s[ctx.profile]
         if time.monotonic() - begun < longest_s:
             return False
         for clause in check.clauses:

@@ -74,6 +74,15 @@ class Session(Calls):
             self._never_ended(job)
         return not live
 
+    async def note_clogged(self) -> None:
+        """After a long refusal: full, and no job that we know of lives? Nobody waits as long again.
+
+        An admitted submit takes it back.
+        """
+        open_jobs = [job for job in self.jobs.values() if not job.terminal][-16:]
+        await asyncio.gather(*(self.status(job) for job in open_jobs))
+        self.clogged = all(job.terminal for job in open_jobs)
+
     def _never_ended(self, job: Job) -> None:
         budget_ms = self.target.limits.timeout_ms or 0
         lived_us = job.live_us - job.return_us

@@ -48,10 +48,14 @@ async def admit(
 
     Every check that shares the queue submits by this, and so gets a 429 only if none came free.
     """
-    deadline_us = now_us() + int((0.5 if ctx.session.has_stuck else tries_s) * 1e6)
+    session = ctx.session
+    deadline_us = now_us() + int((0.5 if session.has_stuck or session.clogged else tries_s) * 1e6)
     while True:
-        sent = await ctx.session.submit(kind, body=body)
-        if not sent.refused or now_us() > deadline_us:
+        sent = await session.submit(kind, body=body)
+        if not sent.refused:
+            return sent
+        if now_us() > deadline_us:
+            await session.note_clogged()
             return sent
         await asyncio.sleep(0.05)
 

@@ -262,7 +262,10 @@ async def _start_infer(ctx: Context) -> "asyncio.Task[Answer]":
 def _late_admissions(ctx: Context, full: _Full, quick_us: int | None) -> list[Job]:
     """H1: the slow jobs whose 202 came later than a quick one's, tolerance and load aside."""
     if quick_us is None:
-        ctx.untestable("H1", "bodies.quick")
+        if ctx.target.has("bodies.quick"):
+            ctx.undecided("H1", "no quick job was admitted to compare a slow one's 202 with")
+        else:
+            ctx.untestable("H1", "bodies.quick")
         return []
     run_us = (ctx.target.bodies.slow_ms or 0) * 1000
     full.late_us = quick_us + ctx.session.slack_us(full.filled_us) + full.control_us
