@@ -2,6 +2,7 @@
 
 import time
 
+from strangers.answers import Answers
 from strangers.book import Book
 from strangers.faults import fault
 from strangers.model import Item, Model
@@ -132,6 +133,40 @@ class _(Model):
     def data(self, job, raw):
         cache = self.__dict__.setdefault("cache", {})
         return cache.setdefault(raw, super().data(job, raw))
+
+
+@fault("g4-cached-by-name", "G4")
+class _(Pool):
+    """A request whose `req_id` was there before gets the data of that one."""
+
+    def envelope(self, job, items, took_ms):
+        envelope = super().envelope(job, items, took_ms)
+        seen = self.__dict__.setdefault("seen", {})
+        results = seen.setdefault(job.task_id, envelope["results"])
+        return {**envelope, "results": results}
+
+
+@fault("g5-infer-all-failed-is-partial", "G5 H11")
+class _(Answers):
+    """A blocking call all of whose items failed says `partial`."""
+
+    def inferred(self, view):
+        response = super().inferred(view)
+        if view.state == "failed" and response.payload.get("results"):
+            response.payload = {**response.payload, "partial": True}
+        return response
+
+
+@fault("g4-infer-fine-only", "G4 G5")
+class _(Answers):
+    """A blocking call leaves out the items that failed."""
+
+    def inferred(self, view):
+        response = super().inferred(view)
+        if response.payload.get("partial"):
+            kept = [item for item in response.payload["results"] if item["status"] == 0]
+            response.payload = {**response.payload, "results": kept}
+        return response
 
 
 @fault("g4-neighbours-swap", "G4 G1 R6 Q2")

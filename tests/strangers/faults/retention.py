@@ -289,6 +289,16 @@ class _(_Counting):
         return super().result(view)
 
 
+@fault("r6-result-read-ten-times", "R6 R7 G1 G2 S6 S5 R9 G3 A10")
+class _(_Counting):
+    """The result is handed out ten times, then it is 404."""
+
+    def result(self, view):
+        if view.state == "done" and self.reads(view) > 10:
+            return self.unknown_job(view.id)
+        return super().result(view)
+
+
 @fault("r6-error-read-once", "R6 S6 S5 S4 W6 T5")
 class _(_Counting):
     """The error of a failed job is told once."""

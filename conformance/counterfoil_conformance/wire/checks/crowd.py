@@ -122,8 +122,8 @@ async def _judge_service_beside(ctx: Context, job: Job, control: Job) -> bool:
     )
     if sent.job is None or (ctx.target.limits.workers or 1) < 2:
         return True
-    assert control.ended_us is not None
-    run_us = control.ended_us - control.return_us
+    # Where it was gone before it was seen ended, that it was gone tells as much.
+    run_us = (control.ended_us or control.gone_us or control.return_us) - control.return_us
     limit_us = run_us + 2 * allowed_us
     await ctx.session.until_terminal(sent.job, limit_us / 1e6, period_s=0.005)
     await ctx.session.status(job)

@@ -19,7 +19,9 @@ from counterfoil_conformance.wire.session import Job, Submitted
 from counterfoil_conformance.wire.steps import admit, ended, is_gone, submitted
 from counterfoil_spec.ledger import Outcome
 
-__all__ = ["echoed", "judge_envelope"]
+__all__ = ["done", "echoed", "judge_envelope"]
+
+_MANY_READS, _READS_AT_ONCE = 32, 8
 
 
 def judge_envelope(ctx: Context, job: Job, reading: Reading) -> Any:
@@ -91,9 +93,7 @@ def _is_item(item: Any) -> bool:
     return (item["data"] is None) == (status != 0)
 
 
-async def _done(
-    ctx: Context, body: bytes, task_id: str | None = None
-) -> tuple[Job, Reading] | None:
+async def done(ctx: Context, body: bytes, task_id: str | None = None) -> tuple[Job, Reading] | None:
     """Submit a body, wait for its end, fetch its result."""
     sent = await admit(ctx, body=body)
     if sent.job is None:
@@ -122,6 +122,27 @@ async def a_result_is_there_once_done_and_stays_the_same(ctx: Context) -> None:
             _same(ctx, first, (status, result), wait)
         if first is not None:
             _judge_end(ctx, kind, job, first[1])
+            if job.state == "done":
+                await _any_number_of_times(ctx, job, first)
+
+
+async def _any_number_of_times(ctx: Context, job: Job, first: tuple[Reading, Reading]) -> None:
+    """R6: nothing wears off with reading."""
+    for _ in range(ctx.times(_MANY_READS, 4 * _MANY_READS) // _READS_AT_ONCE):
+        readings = await asyncio.gather(*(ctx.session.result(job) for _ in range(_READS_AT_ONCE)))
+        status, wait = await ctx.session.status(job), await ctx.session.wait(job, 100)
+        if is_gone(status) or is_gone(wait):
+            return  # whether that may be, the judge knows
+        for result in readings:
+            if is_gone(result):
+                ctx.fail(
+                    "R6",
+                    "the result of a job whose status is there is unknown after many reads",
+                    allowed="as before, any number of times",
+                    answers=(first[1].answer, result.answer, status.answer),
+                )
+                return
+            _same(ctx, first, (status, result), wait)
 
 
 def _same(
@@ -241,7 +262,7 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
     ]
     for text in given:
         # JSON text in ASCII escapes: an odd req_id may be refused (422) or made safe (E7).
-        outcome = await _done(ctx, json.dumps({**content, "req_id": text}).encode())
+        outcome = await done(ctx, json.dumps({**content, "req_id": text}).encode())
         if outcome is None or outcome[1].outcome is not Outcome.READY:
             continue
         task_id = outcome[1].body.get("task_id")
@@ -254,7 +275,7 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
                 answers=(outcome[0].answer, outcome[1].answer),
             )
     for extra in ({}, {"req_id": ""}):
-        outcome = await _done(ctx, json.dumps({**content, **extra}).encode())
+        outcome = await done(ctx, json.dumps({**content, **extra}).encode())
         if outcome is not None and outcome[1].outcome is Outcome.READY:
             task_id = outcome[1].body.get("task_id")
             ctx.expect(
@@ -279,7 +300,7 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
 async def echoed(ctx: Context, nonce: str) -> Any:
     """What the echo body gives for a nonce, alone; `NOT_JSON` where it cannot be told."""
     body, task_id = ctx.session.compose("echo", nonce=nonce)
-    outcome = await _done(ctx, body, task_id)
+    outcome = await done(ctx, body, task_id)
     if outcome is None or outcome[1].outcome is not Outcome.READY:
         return NOT_JSON
     judge_envelope(ctx, *outcome)
@@ -309,6 +330,7 @@ async def nobody_gets_anothers_data(ctx: Context) -> None:
             "nonce from another",
         )
         return
+    await _same_name(ctx, nonces[:2], expected)
     for _ in range(ctx.times(6, 25)):
         composed = [ctx.session.compose("echo", nonce=nonce) for nonce in nonces]
         sent = await ctx.session.burst(
@@ -317,6 +339,15 @@ async def nobody_gets_anothers_data(ctx: Context) -> None:
         if len(sent) == len(nonces):  # else a connection failed, and they are not in step
             jobs = zip(sent, composed, nonces, strict=True)
             await asyncio.gather(*(_one_echo(ctx, s, c[1], expected[n]) for s, c, n in jobs))
+
+
+async def _same_name(ctx: Context, nonces: list[str], expected: dict[str, Any]) -> None:
+    """Two requests of one `req_id` are two jobs, each with its own data."""
+    name = f"twice-{ctx.session.nonce()}"
+    for nonce in nonces:
+        content = json.loads(ctx.session.compose("echo", nonce=nonce)[0])
+        sent = await admit(ctx, body=json.dumps({**content, "req_id": name}).encode())
+        await _one_echo(ctx, sent, name, expected[nonce])
 
 
 async def _one_echo(ctx: Context, sent: Submitted, task_id: str | None, expected: Any) -> None:
@@ -348,7 +379,7 @@ async def _alone(ctx: Context, content: dict[str, Any], image: Any) -> Any:
     """What an image gives alone, beside these other fields; `NOT_JSON` unless always the same."""
     datas = []
     for _ in range(2):
-        outcome = await _done(ctx, json.dumps({**content, "images": [image]}).encode())
+        outcome = await done(ctx, json.dumps({**content, "images": [image]}).encode())
         results = judge_envelope(ctx, *outcome) if outcome else None
         if not results or not isinstance(results[0], dict):
             return NOT_JSON
@@ -373,7 +404,7 @@ async def _order_of_items(ctx: Context) -> None:
         ([one, two, one], [first, second, first]),
         ([two, one], [second, first]),
     ):
-        outcome = await _done(ctx, json.dumps({**content, "images": images}).encode())
+        outcome = await done(ctx, json.dumps({**content, "images": images}).encode())
         results = judge_envelope(ctx, *outcome) if outcome else None
         if outcome is None or results is None:
             continue
@@ -400,7 +431,7 @@ async def _partial(ctx: Context) -> None:
     for image in bad:
         ends: dict[str, list[tuple[Job, Reading]]] = {}
         for images in ([good, image, good], [image, good], [good, image]):
-            outcome = await _done(ctx, json.dumps({**content, "images": images}).encode())
+            outcome = await done(ctx, json.dumps({**content, "images": images}).encode())
             if outcome is None:
                 continue
             ends.setdefault(outcome[0].state, []).append(outcome)
@@ -443,6 +474,6 @@ def _judge_ends(ctx: Context, ends: dict[str, list[tuple[Job, Reading]]]) -> Non
 
 async def _all_bad(ctx: Context, content: dict[str, Any], image: str) -> None:
     """G5: none succeeded, so it is `failed`."""
-    outcome = await _done(ctx, json.dumps({**content, "images": [image, image]}).encode())
+    outcome = await done(ctx, json.dumps({**content, "images": [image, image]}).encode())
     if outcome is not None and outcome[0].state == "failed":
         ctx.ok("G5")
