@@ -5,6 +5,7 @@ can make a refusal large or unsafe.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from counterfoil_server import strict_json
@@ -35,7 +36,8 @@ class Accepted(NamedTuple):
 
 
 _FIELDS: Final = frozenset({"images", "req_id", "params", "options"})
-_OBJECTS: Final = ("params", "options")
+_OBJECTS: Final = frozenset({"params", "options"})
+_NOTHING: Final[Mapping[str, Any]] = {}
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
@@ -54,7 +56,8 @@ def read_task(body: bytes, max_images: int) -> Accepted | Refused:
         faults.extend(_not_text(value, ""))
     if faults:
         return Refused(422, faults[:100])
-    task = InferenceTask(tuple(value["images"]), value.get("params", {}), value.get("options", {}))
+    params, options = value.get("params", _NOTHING), value.get("options", _NOTHING)
+    task = InferenceTask(tuple(value["images"]), params, options)
     return Accepted(task, value.get("req_id", ""))
 
 
@@ -77,13 +80,14 @@ def _check_rest(value: dict[str, Any], faults: list[Fault]) -> None:
     req_id = value.get("req_id", "")
     if not isinstance(req_id, str):
         faults.append(Fault("/req_id", "must be a string"))
-    elif _CONTROL.search(req_id):
+    elif not req_id.isprintable() and _CONTROL.search(req_id):
         faults.append(Fault("/req_id", "must not contain control characters"))
-    faults += [
-        Fault(f"/{name}", "must be an object")
-        for name in _OBJECTS
-        if name in value and not isinstance(value[name], dict)
-    ]
+    if not _OBJECTS.isdisjoint(value):
+        faults += [
+            Fault(f"/{name}", "must be an object")
+            for name in sorted(_OBJECTS & value.keys())
+            if not isinstance(value[name], dict)
+        ]
     if not value.keys() <= _FIELDS:
         known = ", ".join(sorted(_FIELDS))
         unknown = (name for name in value if name not in _FIELDS)
