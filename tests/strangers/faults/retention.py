@@ -194,6 +194,18 @@ class _(Book):
         self.order = deque(job for job in self.order if job.id in self.table)
 
 
+@fault("r4-stops-at-the-oldest-live", "R4 R5", max_completed=1)
+class _(Book):
+    """Eviction by count goes by submission, and stops at the oldest job that is still live."""
+
+    def sweep_by_count(self):
+        excess = self.excess()
+        for job in list(self.table.values())[:excess]:
+            if job.state in LIVE:
+                return
+            self.drop(job)
+
+
 @fault("r4-wears-off", "R4", job_ttl_ms=20_000)
 class _(Book):
     """After fifteen evictions there are no more."""
