@@ -76,7 +76,11 @@ CASES = (
         ("g5-infer-all-failed-is-partial", "g5-never-partial"),
     ),
     ("a_blocking_call_has_an_item_for_every_image", "G4", ("g4-infer-fine-only",)),
-    ("a_result_is_there_once_done_and_stays_the_same", "R6", ("r6-result-read-ten-times",)),
+    (
+        "few_jobs_are_retained_for_their_time_and_no_longer",
+        "R6",
+        ("r6-result-read-ten-times",),
+    ),
     ("nobody_gets_anothers_data", "G4", ("g4-cached-by-name", "g4-cached-by-image")),
     ("infer_says_when_every_item_failed", "H11", ("h11-failure-is-ok",)),
     ("counters_agree_with_the_ledger", "M1", ("m1-failed-uncounted", "m1-crash-uncounted")),

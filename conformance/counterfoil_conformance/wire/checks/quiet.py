@@ -11,16 +11,20 @@ retained. What ended before is then of every kind, and hardly more than is retai
 - then a few jobs end, fewer than are retained, and the next submits take none (R9).
 """
 
+import asyncio
+
 from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.census import census
 from counterfoil_conformance.wire.registry import ALL, Context, check
-from counterfoil_conformance.wire.steps import ended, sleep_until_us
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import ended, is_gone, sleep_until_us
 
 __all__: tuple[str, ...] = ()
 
 _LONGEST_QUIET_MS = 2_500
 # So many quick jobs may end so that none of before the run can still be retained.
 _MOST_FILLED = 24
+_MANY_READS, _READS_AT_ONCE = 32, 8
 
 
 @check(
@@ -53,9 +57,12 @@ async def few_jobs_are_retained_for_their_time_and_no_longer(ctx: Context) -> No
     kinds = [k for k in ("crashing", "failing", "echo") if ctx.target.has(f"bodies.{k}")]
     # Beside them: the slow one, the quick one of before, and the one of after.
     room = len(kinds) if kept is None else max(0, kept - 3)
-    for kind in [*kinds[:room], "quick"]:
+    for kind in kinds[:room]:
         await _end(ctx, kind)
+    last = await _end(ctx, "quick")
     await census(ctx)
+    if last is not None and last.state == "done":
+        await _any_number_of_times(ctx, last)
 
 
 async def _some_of_every_kind(ctx: Context, kept: int | None) -> None:
@@ -90,8 +97,29 @@ async def _nearly_old(ctx: Context, ttl_us: int) -> None:
         await census(ctx)
 
 
-async def _end(ctx: Context, kind: str) -> None:
+async def _end(ctx: Context, kind: str) -> Job | None:
     job = (await ctx.session.submit(kind)).job
     if job is not None:
         await ended(ctx, job, period_s=0.005)
         await ctx.session.result(job)
+    return job
+
+
+async def _any_number_of_times(ctx: Context, job: Job) -> None:
+    """R6: nothing wears off with reading."""
+    for _ in range(ctx.times(_MANY_READS, 4 * _MANY_READS) // _READS_AT_ONCE):
+        readings = await asyncio.gather(*(ctx.session.result(job) for _ in range(_READS_AT_ONCE)))
+        await ctx.session.wait(job, 100)
+        status = await ctx.session.status(job)
+        if is_gone(status):
+            return  # whether that may be, the judge knows
+        lost = next((reading for reading in readings if is_gone(reading)), None)
+        if lost is not None:
+            ctx.fail(
+                "R6",
+                "the result of a job whose status is there is unknown after many reads",
+                allowed="as before, any number of times",
+                answers=(job.answer, lost.answer, status.answer),
+            )
+            return
+        ctx.ok("R6")

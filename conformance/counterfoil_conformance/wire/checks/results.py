@@ -21,8 +21,6 @@ from counterfoil_spec.ledger import Outcome
 
 __all__ = ["done", "echoed", "judge_envelope"]
 
-_MANY_READS, _READS_AT_ONCE = 32, 8
-
 
 def judge_envelope(ctx: Context, job: Job, reading: Reading) -> Any:
     """G4, G5 and Q2 of one 200: the results, or None where there is no envelope."""
@@ -122,27 +120,6 @@ async def a_result_is_there_once_done_and_stays_the_same(ctx: Context) -> None:
             _same(ctx, first, (status, result), wait)
         if first is not None:
             _judge_end(ctx, kind, job, first[1])
-            if job.state == "done":
-                await _any_number_of_times(ctx, job, first)
-
-
-async def _any_number_of_times(ctx: Context, job: Job, first: tuple[Reading, Reading]) -> None:
-    """R6: nothing wears off with reading."""
-    for _ in range(ctx.times(_MANY_READS, 4 * _MANY_READS) // _READS_AT_ONCE):
-        readings = await asyncio.gather(*(ctx.session.result(job) for _ in range(_READS_AT_ONCE)))
-        status, wait = await ctx.session.status(job), await ctx.session.wait(job, 100)
-        if is_gone(status) or is_gone(wait):
-            return  # whether that may be, the judge knows
-        for result in readings:
-            if is_gone(result):
-                ctx.fail(
-                    "R6",
-                    "the result of a job whose status is there is unknown after many reads",
-                    allowed="as before, any number of times",
-                    answers=(first[1].answer, result.answer, status.answer),
-                )
-                return
-            _same(ctx, first, (status, result), wait)
 
 
 def _same(
