@@ -10,21 +10,23 @@ Any 202 to any request is recorded, also one that should not have been given: th
 real.
 """
 
+import asyncio
 import itertools
 import json
 import random
 import string
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from counterfoil_conformance.oracle.history import Call
 from counterfoil_conformance.run import Publish, RunOptions
-from counterfoil_conformance.wire.answer import Answer, now_us
+from counterfoil_conformance.wire.answer import Answer, Request, now_us
 from counterfoil_conformance.wire.client import DEFAULT, Client, Connection, _Default
 from counterfoil_conformance.wire.jobs import Job, Submitted, effective_budget_ms, images_in
 from counterfoil_conformance.wire.laws import broken_laws
-from counterfoil_conformance.wire.pace import Pace
+from counterfoil_conformance.wire.patience import Patience
 from counterfoil_conformance.wire.reading import Reading, read, surface_faults
 from counterfoil_conformance.wire.target import Target
 from counterfoil_spec.ledger import Outcome
@@ -40,7 +42,7 @@ class TargetGone(Exception):
     """The target stopped taking connections in the middle of the run."""
 
 
-class Calls(Pace):
+class Calls(Patience):
     """The calls of one run, the history of them, and the findings of each answer."""
 
     def __init__(self, target: Target, options: RunOptions, publish: Publish) -> None:
@@ -48,14 +50,10 @@ class Calls(Pace):
         self.client = Client(target)
         self.history: list[Call] = []
         self.answers: list[tuple[Call, Answer]] = []
-        self.jobs: dict[str, Job] = {}
         self.rng = random.Random(options.seed)
-        self.max_queue: int | None = target.limits.max_queue
         self.lost_submits = 0
-        self.clogged = False
         self.crashes: list[Answer] = []
         self.blocking_calls: list[Answer] = []
-        self._stuck: set[str] = set()
         self._failures_in_a_row = 0
         self._last_ok_us = now_us()
         self._numbers = itertools.count(1)
@@ -271,18 +269,38 @@ class Calls(Pace):
     ) -> Reading:
         """`GET /jobs/{id}/wait?timeout=ms`, as written; `patience_s` is how long we listen.
 
-        By default that is until every job should have ended, however large the budget.
+        By default that is until the answer is certainly late, or every job should have ended.
         """
         path = self._path(job, "/wait") + ("" if timeout is None else f"?timeout={timeout}")
         budget_ms = effective_budget_ms(timeout)
-        longest_s = min((budget_ms or 30_000) / 1000 + 10, self.patience_s() + 5)
-        limit_s = longest_s if patience_s is None else patience_s
+        limit_s = self.wait_limit_s(budget_ms) if patience_s is None else patience_s
         answer, reading = await self._get(Route.WAIT, job, path, conn, limit_s)
         if answer.trouble == "timeout":
             self._not_answered(job, answer, budget_ms)
         args = {} if budget_ms is None else {"budget_ms": budget_ms}
         self._record("wait", _id(job), answer, args, reading.reply)
         return reading
+
+    async def _listen(
+        self, request: Request, job: Job | str, conn: Connection | None, limit_s: float | None
+    ) -> Answer:
+        """Send a wait and read its answer, until there has been no excuse for a while."""
+        known, call_us = self.jobs.get(_id(job)), now_us()
+        sending = asyncio.create_task(self.client.send(request, conn=conn, timeout_s=limit_s))
+        try:
+            while True:
+                done, _ = await asyncio.wait({sending}, timeout=None if known is None else 0.25)
+                if done:
+                    return sending.result()
+                if known is not None and self.is_unwoken(known, call_us):
+                    break
+        finally:
+            sending.cancel()
+        if conn is not None:
+            conn.abort()
+        name = "none" if conn is None else conn.name
+        late = Answer(request, call_us, now_us(), trouble="timeout", closed=True, conn=name)
+        return replace(late, detail="no byte came")
 
     def _not_answered(self, job: Job | str, answer: Answer, budget_ms: int | None) -> None:
         """A wait that we gave up on: whose fault it is depends on the job and the budget."""
@@ -291,7 +309,7 @@ class Calls(Pace):
         ended_us = None if known is None else known.ended_us or known.gone_us
         if known is None or (known.gone_us is not None and known.gone_us < answer.call_us):
             why, clause = "a wait on an unknown id hung", "W7"
-        elif ended_us is not None and answer.return_us > ended_us + slack_us:
+        elif ended_us is not None and answer.return_us > max(ended_us, answer.call_us) + slack_us:
             late_ms = (answer.return_us - max(ended_us, answer.call_us)) // 1000
             why, clause = f"a waiter sleeps on {late_ms} ms after the job was seen ended", "W2"
         elif budget_ms and answer.trip_us > budget_ms * 1000 + slack_us:
@@ -328,6 +346,7 @@ class Calls(Pace):
 
     async def infer(self, body: bytes, *, timeout_s: float | None = None) -> Answer:
         """`POST /infer`."""
+        timeout_s = self.answer_patience_s() if timeout_s is None else timeout_s
         return await self.send("POST", "/infer", body=body, may_5xx=True, timeout_s=timeout_s)
 
     async def _get(
@@ -339,27 +358,16 @@ class Calls(Pace):
         limit_s: float | None,
     ) -> tuple[Answer, Reading]:
         request = self.client.request("GET", path)
-        answer = await self.client.send(request, conn=conn, timeout_s=limit_s)
+        if route is Route.WAIT:
+            answer = await self._listen(request, job, conn, limit_s)
+        else:
+            answer = await self.client.send(request, conn=conn, timeout_s=limit_s)
         # How long a wait may take is judged apart.
         self.look_at(answer, may_fail=route is Route.WAIT and answer.trouble == "timeout")
         reading = read(route, answer, _id(job), self.target.adapter)
         self.report(reading.faults, answer)
         self._learn(_id(job), answer, reading)
         return answer, reading
-
-    @property
-    def has_stuck(self) -> bool:
-        """Whether several jobs never ended: then no more patience is wasted on others."""
-        return len(self._stuck) >= 2
-
-    def patience_s(self) -> float:
-        """How long at most a full queue may take to empty, with room to spare."""
-        limits, bodies = self.target.limits, self.target.bodies
-        one_ms = max(bodies.slow_ms or 0, bodies.late_ms or 0, limits.timeout_ms or 0, 1000)
-        depth = min(max(self.max_queue or 1, 1), 64)
-        if self.has_stuck or self.clogged:
-            return 1.0 + one_ms / 1000
-        return 5.0 + 2 * one_ms / 1000 * max(1, depth / (limits.workers or 1))
 
     def _path(self, job: Job | str, action: str = "") -> str:
         if isinstance(job, Job) and not action:

@@ -28,9 +28,9 @@ __all__ = ["DEFAULT", "Client", "Connection", "encode"]
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 MAX_HEAD_BYTES: Final = 256 * 1024
 CONNECT_TIMEOUT_S: Final = 5.0
-ANSWER_TIMEOUT_S: Final = 15.0
+ANSWER_TIMEOUT_S: Final = 10.0
 HUNG_TIMEOUT_S: Final = 1.5
-HUNG_OFTEN: Final = 5
+HUNG_OFTEN: Final = 3
 IDLE_FOR_US: Final = 2_000_000
 POOL_SIZE: Final = 32
 

@@ -34,7 +34,10 @@ class Session(Calls):
     async def until_terminal(
         self, job: Job, timeout_s: float, *, period_s: float = 0.02
     ) -> Reading | None:
-        """Poll until a read shows the job terminal or unknown; None if that did not come."""
+        """Poll until a read shows the job terminal or unknown; None if that did not come.
+
+        A job so long past its budget that this is a finding is not waited for any longer.
+        """
         deadline_us = now_us() + int(timeout_s * 1e6)
         conn = await self.client.connect()
         steady = conn if isinstance(conn, Connection) else None
@@ -43,6 +46,9 @@ class Session(Calls):
                 reading = await self.status(job, conn=steady if _usable(steady) else None)
                 if job.terminal:
                     return reading
+                if self.is_overdue(job):
+                    self.give_up(job)
+                    break
                 await asyncio.sleep(period_s)
         finally:
             if steady is not None:
@@ -60,19 +66,25 @@ class Session(Calls):
         """
         limit_s = self.patience_s() if timeout_s is None else timeout_s
         deadline_us = now_us() + int(limit_s * 1e6)
-        live = [j for j in self.jobs.values() if not j.terminal and j.id not in self._stuck]
+
+        def waited_for() -> list[Job]:
+            return [j for j in self.jobs.values() if not (j.terminal or self.is_given_up(j))]
+
+        live, given_up = waited_for(), False
         while live and now_us() < deadline_us:
             read = live[:8]
             await asyncio.gather(*(self.status(job) for job in read))
             if seen is not None and len(read) == len(live):
                 seen(read)
-            live = [job for job in live if not job.terminal]
+            for job in filter(self.is_overdue, read):
+                self.give_up(job)
+                given_up = True
+            live = [job for job in live if not (job.terminal or self.is_given_up(job))]
             if live:
                 await asyncio.sleep(0.02)
         for job in live:
-            self._stuck.add(job.id)
-            self._never_ended(job)
-        return not live
+            self.give_up(job)
+        return not (live or given_up)
 
     async def note_clogged(self) -> None:
         """After a long refusal: full, and no job that we know of lives? Nobody waits as long again.
@@ -82,19 +94,6 @@ class Session(Calls):
         open_jobs = [job for job in self.jobs.values() if not job.terminal][-16:]
         await asyncio.gather(*(self.status(job) for job in open_jobs))
         self.clogged = all(job.terminal for job in open_jobs)
-
-    def _never_ended(self, job: Job) -> None:
-        budget_ms = self.target.limits.timeout_ms or 0
-        lived_us = job.live_us - job.return_us
-        if not budget_ms or not self.target.dialect.running_budget:
-            return
-        if lived_us > budget_ms * 1000 + self.slack_us() + 2_000_000:
-            self.find(
-                "S9",
-                f"a job is `{job.state}` {lived_us // 1000} ms after its admission",
-                allowed=f"terminal, at the latest by the budget of {budget_ms} ms",
-                answers=(job.answer,),
-            )
 
     async def fill(self, kind: str = "slow", most: int = 256) -> tuple[list[Job], Answer | None]:
         """Submit until a 429: the jobs admitted, and that answer (None: it never came)."""

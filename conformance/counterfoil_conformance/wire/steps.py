@@ -52,7 +52,7 @@ async def admit(
     deadline_us = now_us() + int((0.5 if session.has_stuck or session.clogged else tries_s) * 1e6)
     while True:
         sent = await session.submit(kind, body=body)
-        if not sent.refused:
+        if not sent.refused or session.is_full_of_stuck:
             return sent
         if now_us() > deadline_us:
             await session.note_clogged()

@@ -27,7 +27,7 @@ async def infer_answers_with_the_envelope(ctx: Context) -> None:
         ctx.untestable("H11", "the target has no POST /infer")
         return
     body, task_id = ctx.session.compose("quick")
-    answer = await ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+    answer = await ctx.session.infer(body)
     if _was_busy(ctx, answer):
         return
     said = f"a good request: {answer.say()[:100]}"
@@ -97,7 +97,7 @@ async def infer_says_when_every_item_failed(ctx: Context) -> None:
     if not await has_infer(ctx):
         return
     body, _ = ctx.session.compose("failing")
-    answer = await ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+    answer = await ctx.session.infer(body)
     _judge_failed(ctx, "a failing request", answer)
 
 
@@ -107,7 +107,7 @@ async def infer_survives_a_crash(ctx: Context) -> None:
     if not await has_infer(ctx):
         return
     body, _ = ctx.session.compose("crashing")
-    answer = await ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+    answer = await ctx.session.infer(body)
     _judge_failed(ctx, "a crashing request", answer)
 
 
@@ -185,10 +185,7 @@ async def blocking_calls_get_their_own_answers(ctx: Context) -> None:
     kinds = [kind for kind in ("quick", "echo") if ctx.target.has(f"bodies.{kind}")]
     for _ in range(3):
         composed = [ctx.session.compose(kind) for kind in kinds * 3]
-        limit_s = ctx.session.patience_s()
-        answers = await asyncio.gather(
-            *(ctx.session.infer(body, timeout_s=limit_s) for body, _ in composed)
-        )
+        answers = await asyncio.gather(*(ctx.session.infer(body) for body, _ in composed))
         for answer, (_, task_id) in zip(answers, composed, strict=True):
             envelope = unwrapped(answer.json, ctx.target.adapter)
             if answer.status != 200 or not isinstance(envelope, dict):

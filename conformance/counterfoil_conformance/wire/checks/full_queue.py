@@ -165,8 +165,7 @@ async def _one_fill(ctx: Context, bound: int, *, infer: bool) -> bool:
     quick = None
     if infer and ctx.target.has("bodies.quick"):
         body, _ = ctx.session.compose("quick")
-        limit_s = ctx.session.patience_s()
-        quick = asyncio.create_task(ctx.session.infer(body, timeout_s=limit_s))
+        quick = asyncio.create_task(ctx.session.infer(body))
     asked = await _ask_while_full(ctx, full)
     asked |= {f"429 early {number}": await task for number, task in enumerate(early)}
     if before_census is not None:
@@ -253,8 +252,7 @@ async def _too_large(ctx: Context) -> None:
 async def _start_infer(ctx: Context) -> "asyncio.Task[Answer]":
     """A slow `/infer` that has certainly been taken in."""
     body, _ = ctx.session.compose("slow")
-    limit_s = ctx.session.patience_s()
-    task = asyncio.create_task(ctx.session.infer(body, timeout_s=limit_s))
+    task = asyncio.create_task(ctx.session.infer(body))
     await asyncio.sleep(0.05 + ctx.session.trip_us() / 1e6)
     return task
 

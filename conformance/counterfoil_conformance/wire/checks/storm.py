@@ -129,7 +129,8 @@ async def at_rest_every_place_is_free(ctx: Context) -> None:
     while True:
         sent = await ctx.session.burst("slow", bound + 2, padding=0)
         admitted = sum(one.job is not None for one in sent)
-        if admitted >= bound or now_us() > deadline_us or not _all_answered(sent):
+        hopeless = now_us() > deadline_us or ctx.session.is_full_of_stuck
+        if admitted >= bound or hopeless or not _all_answered(sent):
             break
         # A submit whose client vanished may have been admitted and still run.
         await ctx.session.settle()

@@ -95,7 +95,7 @@ async def _set_up(ctx: Context, kinds: list[str], *, infer: bool) -> _Round:
         room = bound - slow if kinds else 0
         body, _ = ctx.session.compose("slow")
         for _ in range(workers - slow):
-            call = ctx.session.infer(body, timeout_s=ctx.session.patience_s())
+            call = ctx.session.infer(body)
             round_.blocking.append(asyncio.create_task(call))
         await asyncio.sleep(0.05 + ctx.session.trip_us() / 1e6)
     for group, wanted in ((round_.slow, ["slow"] * slow), (round_.behind, kinds[:room])):
