@@ -31,6 +31,23 @@ class Patience(Pace):
         self.max_queue: int | None = target.limits.max_queue
         self.clogged = False
         self._stuck: set[str] = set()
+        self._begun_us = now_us()
+
+    def usual_s(self) -> float:
+        """How long a quick run takes, roughly, against a prompt target with such bodies."""
+        bodies, budget_ms = self.target.bodies, self.target.limits.timeout_ms
+        long_ms = max(bodies.late_ms or 0, budget_ms or 0)
+        return 10 + (12 * (bodies.slow_ms or 0) + 3 * min(long_ms, 10_000)) / 1000
+
+    @property
+    def age_s(self) -> float:
+        """How long the run has taken so far."""
+        return (now_us() - self._begun_us) / 1e6
+
+    @property
+    def is_late_already(self) -> bool:
+        """Whether that is longer than usual: then nothing is repeated for long."""
+        return self.age_s > self.usual_s()
 
     @property
     def has_stuck(self) -> bool:

@@ -18,6 +18,7 @@ oracle judges every 404 with the whole history in view.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -37,6 +38,7 @@ __all__ = [
     "Check",
     "CheckFunction",
     "Context",
+    "TimeBox",
     "check",
 ]
 
@@ -44,6 +46,18 @@ ALL: Final = -1
 DISABLED: Final = "disabled"
 CLOSED: Final = "closed"
 Profile: TypeAlias = Literal["quick", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBox:
+    """A moment of the monotonic clock after which nothing is repeated any more."""
+
+    until_s: float
+
+    @property
+    def is_over(self) -> bool:
+        """Whether that moment is past."""
+        return time.monotonic() > self.until_s
 
 
 class Context:
@@ -88,6 +102,14 @@ class Context:
         wanted = full if self.is_full else quick
         usual_ms = self.session.usual_trip_ms()
         return max(least, int(wanted * min(1.0, 40 / max(usual_ms, 1))))
+
+    def box(self, seconds: float) -> "TimeBox":
+        """How long a check may repeat something: less where the run is late already."""
+        if self.is_full:
+            seconds *= 20
+        elif self.session.is_late_already:
+            seconds /= 2
+        return TimeBox(time.monotonic() + seconds)
 
     def ok(self, clause: str, count: int = 1) -> None:
         """The clause was exercised and held."""

@@ -31,6 +31,7 @@ _FIRST: Final = 10
 _LONGEST_S: Final = {"quick": 100.0, "full": 1800.0}
 # And one that has failed already ends with what was seen by then.
 _LONGEST_FAILED_S: Final = {"quick": 45.0, "full": 1200.0}
+_SLOW_TRIP_MS: Final = 60.0
 
 
 class Places:
@@ -92,45 +93,77 @@ async def run_checks(
     Raises:
         TargetGone: the target stopped answering; the checks that were not over are told to publish.
     """
-    target = ctx.target.limits
-    bound = ctx.session.max_queue or 1
-    retained = target.max_completed if target.max_completed is not None else _SHARED_AT_MOST
-    places = Places(min(max(1, bound), max(1, retained), _SHARED_AT_MOST))
-    passive = asyncio.Semaphore(_PASSIVE_AT_ONCE)
+    await _Schedule(list(checks), ctx, publish, settle).run()
 
-    begun = time.monotonic()
 
-    def too_late(check: Check) -> bool:
-        limits_s = _LONGEST_FAILED_S if ctx.session.has_failed else _LONGEST_S
-        longest_s = limits_s[ctx.profile]
-        if time.monotonic() - begun < longest_s:
-            return False
-        for clause in check.clauses:
-            ctx.undecided(clause, f"no time was left: the checks before took {longest_s:g} s")
-        return True
+class _Schedule:
+    """The checks of one part of a run, and what they wait for."""
 
-    async def one(check: Check) -> None:
+    def __init__(
+        self,
+        checks: list[Check],
+        ctx: Context,
+        publish: Publish,
+        settle: Callable[[], Awaitable[bool]],
+    ) -> None:
+        self.ordered = sorted(checks, key=lambda c: (c.order, c.places != ALL))
+        self.ctx, self.publish, self.settle = ctx, publish, settle
+        limits, bound = ctx.target.limits, ctx.session.max_queue or 1
+        retained = _SHARED_AT_MOST if limits.max_completed is None else limits.max_completed
+        self.places = Places(min(max(1, bound), max(1, retained), _SHARED_AT_MOST))
+        is_slow = ctx.session.usual_trip_ms() > _SLOW_TRIP_MS
+        self.passive = asyncio.Semaphore(_PASSIVE_AT_ONCE * (2 if is_slow else 1))
+        self.counting = {check.name for check in checks if check.places == ALL}
+        self.counted = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run them all, until one raises."""
+        tasks = [asyncio.create_task(self._one(check), name=check.name) for check in self.ordered]
+        try:
+            for task in asyncio.as_completed(tasks):
+                await task
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, check: Check) -> None:
         if check.places == 0:
-            async with passive:
-                if not too_late(check):
-                    await _run(check, ctx, publish)
-            return
-        async with places.taken(check.places):
-            if too_late(check):
-                return
-            if check.places == ALL:
-                await settle()
-            await _run(check, ctx, publish)
+            async with self.passive:
+                await self._in_time(check)
+        elif check.places == ALL:
+            try:
+                async with self.places.taken(ALL):
+                    await self._in_time(check)
+            finally:
+                self.counting.discard(check.name)
+                if not self.counting:
+                    self.counted.set()
+        else:
+            await self._shared(check)
 
-    ordered = sorted(checks, key=lambda c: (c.order, c.places != ALL))
-    tasks = [asyncio.create_task(one(check), name=check.name) for check in ordered]
-    try:
-        for task in asyncio.as_completed(tasks):
-            await task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _shared(self, check: Check) -> None:
+        """Where time is short those that count places go first: they see most."""
+        async with self.places.taken(check.places):
+            if not self.counting or not self.ctx.session.is_late_already:
+                await self._in_time(check)
+                return
+        await self.counted.wait()
+        async with self.places.taken(check.places):
+            await self._in_time(check)
+
+    async def _in_time(self, check: Check) -> None:
+        """Run a check, unless those before have taken all the time there is."""
+        session = self.ctx.session
+        longest_s = (_LONGEST_FAILED_S if session.has_failed else _LONGEST_S)[self.ctx.profile]
+        if session.age_s > longest_s:
+            why = f"no time was left: the checks before took {longest_s:.0f} s"
+            for clause in check.clauses:
+                self.ctx.undecided(clause, why)
+            return
+        if check.places == ALL:
+            await self.settle()
+        await _run(check, self.ctx, self.publish)
 
 
 async def _run(check: Check, ctx: Context, publish: Publish) -> None:

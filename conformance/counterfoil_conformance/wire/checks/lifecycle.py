@@ -21,11 +21,11 @@ ORDER: Final = {"pending": 0, "running": 1, "done": 2, "failed": 2, "timeout": 2
 @check("S1 S5 S6 S9", needs=("bodies.slow", "bodies.quick"), places=2)
 async def a_life_is_watched_from_its_birth_to_its_end(ctx: Context) -> None:
     """Tight polls by several observers, of quick jobs throughout and at the end of a slow one."""
-    kinds = ["quick"] * 4
-    for kind in ("failing", "crashing"):
-        kinds += [kind] * (2 if ctx.target.has(f"bodies.{kind}") else 0)
-    for kind in kinds:
-        job = await submitted(ctx, kind)
+    kinds = ["quick", "quick"]
+    kinds += [kind for kind in ("failing", "crashing") if ctx.target.has(f"bodies.{kind}")]
+    box = ctx.box(4.0)
+    for kind in kinds * 2:
+        job = None if box.is_over else await submitted(ctx, kind)
         if job is not None:
             await _observe(ctx, job, 3, 0.0)
     job = await submitted(ctx, "slow")

@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 from counterfoil_conformance.wire.answer import NOT_JSON
+from counterfoil_conformance.wire.probing import all_in_places
 from counterfoil_conformance.wire.reading import Reading, at_pointer
 from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
@@ -224,7 +225,7 @@ async def the_result_of_a_live_job_is_a_409(ctx: Context) -> None:
         await asyncio.sleep(0.03)
 
 
-@check("Q2", needs=("bodies.quick",), places=1)
+@check("Q2", needs=("bodies.quick",), places=3)
 async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> None:
     """`req_id` given, absent, empty, long, not Latin; one that is no Unicode text is refused."""
     content = json.loads(ctx.target.bodies.quick or "{}")
@@ -237,11 +238,12 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
         "x" * 120,
         ctx.session.nonce() + "-\u00e9\u4e2d\U0001f600",
     ]
-    for text in given:
+
+    async def comes_back(text: str) -> None:
         # JSON text in ASCII escapes: an odd req_id may be refused (422) or made safe (E7).
         outcome = await done(ctx, json.dumps({**content, "req_id": text}).encode())
         if outcome is None or outcome[1].outcome is not Outcome.READY:
-            continue
+            return
         task_id = outcome[1].body.get("task_id")
         if text.isascii():
             ctx.expect(
@@ -251,7 +253,8 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
                 allowed=repr(text),
                 answers=(outcome[0].answer, outcome[1].answer),
             )
-    for extra in ({}, {"req_id": ""}):
+
+    async def one_is_made(extra: dict[str, str]) -> None:
         outcome = await done(ctx, json.dumps({**content, **extra}).encode())
         if outcome is not None and outcome[1].outcome is Outcome.READY:
             task_id = outcome[1].body.get("task_id")
@@ -262,6 +265,9 @@ async def the_task_id_is_the_clients_or_one_the_server_made(ctx: Context) -> Non
                 allowed="one that the server made",
                 answers=(outcome[0].answer, outcome[1].answer),
             )
+
+    await all_in_places(ctx, given, comes_back)
+    await all_in_places(ctx, ({}, {"req_id": ""}), one_is_made)
     lone = json.dumps({**content, "req_id": "\ud800 is no text"}).encode()
     sent = await admit(ctx, body=lone)
     if sent.answer.ok and not sent.refused:
@@ -405,7 +411,10 @@ async def _partial(ctx: Context) -> None:
         rest = {k: v for k, v in failing.items() if k != "images"}
         if rest == {k: v for k, v in content.items() if k != "images"}:
             bad.append(failing["images"][0])
+    box = ctx.box(4.0)
     for image in bad:
+        if box.is_over:
+            return
         ends: dict[str, list[tuple[Job, Reading]]] = {}
         for images in ([good, image, good], [image, good], [good, image]):
             outcome = await done(ctx, json.dumps({**content, "images": images}).encode())
