@@ -383,7 +383,7 @@ class Calls(Patience):
             job.started_us = min(job.started_us or answer.return_us, answer.return_us)
         if reading.outcome is Outcome.NOT_FOUND:
             job.gone_us = min(job.gone_us or answer.return_us, answer.return_us)
-            if answer.return_us < job.call_us + self._shortest_life_us(job):
+            if answer.return_us < job.call_us + self.shortest_life_us(job):
                 self.find(
                     "R1",
                     f"a `{job.kind}` job is unknown {(answer.return_us - job.call_us) // 1000} ms "
@@ -403,7 +403,7 @@ class Calls(Patience):
             if not job.terminal:
                 job.state = str(reading.state)
 
-    def _shortest_life_us(self, job: Job) -> int:
+    def shortest_life_us(self, job: Job) -> int:
         """How long a job of that kind lives at least, by the target file, with a margin."""
         bodies, budget_ms = self.target.bodies, self.target.limits.timeout_ms
         if job.kind == "slow":

@@ -90,7 +90,17 @@ async def _runs_out(ctx: Context, job: Job, budget_ms: int, text: str | None = N
         )
         return
     if reading.terminal:
-        return  # the job ended first: nothing to be said of the budget
+        lived_us = answer.return_us - job.call_us
+        spent = answer.trip_us >= budget_ms * 1000 - GRAIN_US
+        if spent and reading.state != "done" and lived_us < ctx.session.shortest_life_us(job):
+            ctx.fail(
+                "W4",
+                f"after a wait of {budget_ms} ms the job is `{reading.state}`, {lived_us // 1000} "
+                "ms after its submit: neither its run nor its budget can be over",
+                allowed="`pending` or `running`: a wait that ran out is no failure of the job",
+                answers=(answer,),
+            )
+        return  # else the job ended first: nothing to be said of the budget
     slack_us = ctx.session.allowed_us(answer.call_us + budget_ms * 1000, answer.return_us)
     spent_us = answer.trip_us
     clause = "W4" if text is None else "W5"
