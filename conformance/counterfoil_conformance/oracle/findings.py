@@ -33,6 +33,7 @@ class Accusation:
         calls: the calls involved.
         should: only the SHOULD part of the clause is broken.
         job: the job it is about, if it is about one.
+        beyond_us: of an answer that came too late, by how much it exceeds all that was allowed.
     """
 
     clause: str
@@ -42,6 +43,7 @@ class Accusation:
     also: tuple[str, ...] = ()
     should: bool = False
     job: str | None = None
+    beyond_us: float | None = None
 
     def text(self) -> str:
         """The whole argument, a fact per line."""
@@ -123,6 +125,7 @@ class Bench:
         also: Iterable[str] = (),
         should: bool = False,
         job: str | None = None,
+        beyond_us: float | None = None,
     ) -> None:
         """Lay down an accusation; one per clause and job is enough."""
         if job is not None:
@@ -136,7 +139,7 @@ class Bench:
             return
         involved = tuple(call for call in calls if call is not None)
         self._accusations.append(
-            Accusation(clause, why, tuple(let), involved, tuple(also), should, job)
+            Accusation(clause, why, tuple(let), involved, tuple(also), should, job, beyond_us)
         )
 
     def enough(self, clause: str) -> bool:

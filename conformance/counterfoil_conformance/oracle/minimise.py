@@ -26,10 +26,23 @@ _ATTEMPTS: Final = 400
 _ONLY_LOOK: Final = READS | {"depth", "take_request"}
 
 
+def _never() -> bool:
+    return False
+
+
 def minimise(
-    calls: Sequence[Call], setting: Setting, accusation: Accusation
+    calls: Sequence[Call],
+    setting: Setting,
+    accusation: Accusation,
+    enough: Callable[[], bool] = _never,
 ) -> tuple[tuple[Call, ...], Setting]:
     """The fewest calls, in their order, that still break the same clause for the same job.
+
+    Args:
+        calls: the whole history, of which the accusation was made.
+        setting: that under which it was judged.
+        accusation: what must survive.
+        enough: asked before each attempt; once it is true, what there is by then is returned.
 
     Returns:
         The calls, and the setting under which they may be judged alone: where calls that change the
@@ -43,22 +56,28 @@ def minimise(
 
     named = [call for call in calls if call in set(accusation.calls)]
     if breaks(named, loose):
-        return tuple(ddmin(named, lambda some: breaks(some, loose))), loose
+        return tuple(ddmin(named, lambda some: breaks(some, loose), enough)), loose
+    if enough():
+        return tuple(calls), setting
     if breaks(calls, loose):
-        return tuple(ddmin(list(calls), lambda some: breaks(some, loose))), loose
+        return tuple(ddmin(list(calls), lambda some: breaks(some, loose), enough)), loose
     acts = [call for call in calls if call.op not in _ONLY_LOOK]
     looks = [call for call in calls if call.op in _ONLY_LOOK]
 
     def still(some: Sequence[Call]) -> bool:
         return breaks([*acts, *some], setting)
 
-    kept = set(ddmin([call for call in looks if call in set(named)], still))
+    kept = set(ddmin([call for call in looks if call in set(named)], still, enough))
     if not still(list(kept)):
-        kept = set(ddmin(looks, still))
+        kept = set(ddmin(looks, still, enough))
     return tuple(call for call in calls if call.op not in _ONLY_LOOK or call in kept), setting
 
 
-def ddmin(calls: list[Call], fails: Callable[[Sequence[Call]], bool]) -> list[Call]:
+def ddmin(
+    calls: list[Call],
+    fails: Callable[[Sequence[Call]], bool],
+    enough: Callable[[], bool] = _never,
+) -> list[Call]:
     """A small sublist that still fails; the list itself if it does not fail.
 
     Within the budget of attempts no single call of the answer can be dropped.
@@ -69,6 +88,8 @@ def ddmin(calls: list[Call], fails: Callable[[Sequence[Call]], bool]) -> list[Ca
     while len(calls) > 1 and attempts > 0:
         size = -(-len(calls) // pieces)
         for start in range(0, len(calls), size):
+            if enough():
+                return calls
             rest = calls[:start] + calls[start + size :]
             attempts -= 1
             if rest and fails(rest):

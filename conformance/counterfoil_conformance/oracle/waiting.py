@@ -123,6 +123,7 @@ class _Waits:
             let=(*proof, describe(call), meant),
             calls=(life.story.submit, due.proof, call),
             job=life.story.job,
+            beyond_us=late - self.allowed_us - control,
         )
 
     def _control(self, start: float, end: float) -> float:

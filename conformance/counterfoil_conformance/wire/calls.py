@@ -332,7 +332,9 @@ class Calls(Patience):
                 allowed="200 when `done`, 409 before and otherwise, 404 once evicted",
                 answers=(answer,),
             )
-        elif reading.outcome is Outcome.NOT_DONE and reading.state in ("pending", "running"):
+        # What it took says how slow the target may be, not how prompt a read is: it may block.
+        self.worst_trip_us = max(self.worst_trip_us, answer.trip_us if answer.ok else 0)
+        if reading.outcome is Outcome.NOT_DONE and reading.state in ("pending", "running"):
             self._held_back("G2", "the 409 of a live job", "409 at once", answer)
         self._record("result", _id(job), answer, {}, reply)
         return reading
