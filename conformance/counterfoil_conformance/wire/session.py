@@ -30,6 +30,8 @@ class Session(Calls):
         self.is_fresh = False
         self.odd_order = False
         self.forgotten: set[str] = set()
+        self.sharing = asyncio.Lock()
+        self.shared: Job | None = None
 
     async def until_terminal(
         self, job: Job, timeout_s: float, *, period_s: float = 0.02

@@ -7,6 +7,7 @@ declared tolerance, plus what round trips and our own event loop were measured t
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.client import Connection
@@ -16,16 +17,22 @@ from counterfoil_conformance.wire.session import Job, Submitted
 from counterfoil_spec.ledger import Outcome
 
 __all__ = [
+    "READERS",
     "admit",
     "ended",
     "is_gone",
     "patience_s",
     "polled",
+    "shared_slow",
     "sleep_until_us",
     "start_of",
     "submitted",
     "waited",
 ]
+
+_JUST_ADMITTED_US = 40_000
+# The order of the checks that share a slow job: before the others that take places.
+READERS: Final = 45
 
 
 def patience_s(ctx: Context, run_ms: int = 0) -> float:
@@ -63,6 +70,19 @@ async def admit(
 async def submitted(ctx: Context, kind: str) -> Job | None:
     """A job of that kind, admitted as by `admit`; None where that was not to be had."""
     return (await admit(ctx, kind)).job
+
+
+async def shared_slow(ctx: Context) -> Job | None:
+    """A slow job just admitted, for a check that only reads: one serves all that ask at a time.
+
+    None where it was not to be had.
+    """
+    session = ctx.session
+    async with session.sharing:
+        job = session.shared
+        if job is None or job.terminal or now_us() - job.return_us > _JUST_ADMITTED_US:
+            job = session.shared = await submitted(ctx, "slow")
+        return job
 
 
 async def ended(ctx: Context, job: Job, *, run_ms: int = 0, period_s: float = 0.02) -> str:

@@ -36,6 +36,14 @@ class _(_Items):
         return items[::-1]
 
 
+@fault("g4-three-reversed", "G4")
+class _(_Items):
+    """Three items and more are in reverse order."""
+
+    def items(self, items):
+        return items[::-1] if len(items) > 2 else items
+
+
 @fault("g4-fine-first", "G4", full=True)
 class _(_Items):
     """The items that succeeded come first."""

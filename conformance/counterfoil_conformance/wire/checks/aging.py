@@ -11,6 +11,7 @@ import asyncio
 
 from counterfoil_conformance.wire.answer import now_us
 from counterfoil_conformance.wire.census import census
+from counterfoil_conformance.wire.checks.quiet import LONGEST_QUIET_MS
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.steps import ended, is_gone, sleep_until_us, submitted
@@ -29,7 +30,8 @@ async def ages(ctx: Context, old: Job, slow: Job | None) -> None:
     ttl_ms = ctx.target.limits.job_ttl_ms
     assert ttl_ms is not None
     ttl_us = ttl_ms * 1000
-    await _young(ctx, old, ttl_us)
+    if ttl_ms > LONGEST_QUIET_MS:
+        await _young(ctx, old, ttl_us)  # else seen in the silence, and a place is worth more here
     if slow is not None:
         await _between(ctx, slow, ttl_us)
     await _after(ctx, old, ttl_us)

@@ -10,12 +10,12 @@ from typing import Any
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.probing import has_infer, quick_body
 from counterfoil_conformance.wire.reading import unwrapped
-from counterfoil_conformance.wire.registry import DISABLED, Context, check
+from counterfoil_conformance.wire.registry import CLOSED, DISABLED, Context, check
 
 __all__: tuple[str, ...] = ()
 
 
-@check("G4 G5 Q2", needs=("bodies.quick",), even=(DISABLED,))
+@check("G4 G5 Q2", needs=("bodies.quick",), places=1, even=(DISABLED, CLOSED))
 async def a_blocking_call_has_an_item_for_every_image(ctx: Context) -> None:
     """Good images, one that fails among them, nothing but such; with a name and without."""
     if not await has_infer(ctx):
@@ -23,7 +23,7 @@ async def a_blocking_call_has_an_item_for_every_image(ctx: Context) -> None:
     rest = {key: value for key, value in quick_body(ctx).items() if key != "req_id"}
     good = rest["images"][0]
     for bad in _bad_images(ctx, rest):
-        for images in ([good, bad, good], [bad, good], [bad, bad]):
+        for images in ([bad, good, good], [good, bad], [bad, bad]):
             await _ask(ctx, {**rest, "images": images, "req_id": ctx.session.nonce()}, bad)
     await _ask(ctx, {**rest, "images": [good] * 3, "req_id": ctx.session.nonce()}, None)
     await _ask(ctx, rest, None)

@@ -38,7 +38,7 @@ def _padded(ctx: Context, size: int) -> bytes:
     return body[:-1] + b" " * (size - len(body)) + body[-1:]
 
 
-@check("E3 E5 E8", needs=("limits.max_body",), limit_s=120.0, even=(DISABLED,))
+@check("E3 E5 E8", needs=("limits.max_body",), order=20, limit_s=120.0, even=(DISABLED,))
 async def a_body_over_the_limit_is_413(ctx: Context) -> None:
     """413, whole or in pieces, with or without a length, and readable while still sending."""
     limit = ctx.target.limits.max_body

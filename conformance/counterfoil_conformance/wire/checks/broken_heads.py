@@ -81,7 +81,7 @@ def _heads(path: bytes, host: bytes) -> dict[str, bytes]:
     }
 
 
-@check("E5", limit_s=90.0, even=(DISABLED,))
+@check("E5", order=20, limit_s=90.0, even=(DISABLED,))  # it mostly waits: begun first
 async def broken_heads_do_no_harm(ctx: Context) -> None:
     """No 500, no stack trace, no connection that neither answers nor ends; the server lives on."""
     job = f"{ctx.target.prefix}/jobs".encode()

@@ -19,9 +19,9 @@ from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
 from counterfoil_conformance.wire.steps import ended, is_gone, sleep_until_us
 
-__all__: tuple[str, ...] = ()
+__all__ = ["LONGEST_QUIET_MS"]
 
-_LONGEST_QUIET_MS = 2_500
+LONGEST_QUIET_MS = 2_500
 # So many quick jobs may end so that none of before the run can still be retained.
 _MOST_FILLED = 24
 _MANY_READS, _READS_AT_ONCE = 32, 8
@@ -39,9 +39,9 @@ async def few_jobs_are_retained_for_their_time_and_no_longer(ctx: Context) -> No
     ttl_ms, kept = ctx.target.limits.job_ttl_ms, ctx.target.limits.max_completed
     if ttl_ms is None:
         return
-    if ttl_ms > (120_000 if ctx.is_full else _LONGEST_QUIET_MS):
+    if ttl_ms > (120_000 if ctx.is_full else LONGEST_QUIET_MS):
         why = f"`limits.job_ttl_ms` = {ttl_ms} is longer than this run waits: a target configured "
-        why += f"with at most {_LONGEST_QUIET_MS} shows it, or `--profile full` up to 120000"
+        why += f"with at most {LONGEST_QUIET_MS} shows it, or `--profile full` up to 120000"
         for clause in ("R3", "R9"):
             ctx.undecided(clause, why)
         return

@@ -17,7 +17,14 @@ from counterfoil_conformance.wire.probing import all_in_places
 from counterfoil_conformance.wire.reading import Reading, at_pointer
 from counterfoil_conformance.wire.registry import Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
-from counterfoil_conformance.wire.steps import admit, ended, is_gone, submitted
+from counterfoil_conformance.wire.steps import (
+    READERS,
+    admit,
+    ended,
+    is_gone,
+    shared_slow,
+    submitted,
+)
 from counterfoil_spec.ledger import Outcome
 
 __all__ = ["done", "echoed", "judge_envelope"]
@@ -201,10 +208,10 @@ def _names(reading: Reading, state: str) -> bool:
     return reading.state == state or state in reading.answer.body.decode("utf-8", "replace")
 
 
-@check("G2", needs=("bodies.slow",), places=1)
+@check("G2", needs=("bodies.slow",), places=1, order=READERS)
 async def the_result_of_a_live_job_is_a_409(ctx: Context) -> None:
     """Results asked for all through the life of a slow job: 409 naming the state, until done."""
-    job = await submitted(ctx, "slow")
+    job = await shared_slow(ctx)
     if job is None:
         return
     while not job.terminal:
@@ -384,7 +391,7 @@ async def _order_of_items(ctx: Context) -> None:
     if NOT_JSON in (first, second) or first == second:
         return
     for images, wanted in (
-        ([one, two, one], [first, second, first]),
+        ([one, one, two], [first, first, second]),
         ([two, one], [second, first]),
     ):
         outcome = await done(ctx, json.dumps({**content, "images": images}).encode())
@@ -416,7 +423,7 @@ async def _partial(ctx: Context) -> None:
         if box.is_over:
             return
         ends: dict[str, list[tuple[Job, Reading]]] = {}
-        for images in ([good, image, good], [image, good], [good, image]):
+        for images in ([image, good, good], [image, good], [good, image]):
             outcome = await done(ctx, json.dumps({**content, "images": images}).encode())
             if outcome is None:
                 continue

@@ -13,7 +13,7 @@ from counterfoil_conformance.wire.probing import error_text, judge_elapsed
 from counterfoil_conformance.wire.reading import Reading, unwrapped
 from counterfoil_conformance.wire.registry import DISABLED, Context, check
 from counterfoil_conformance.wire.session import Job
-from counterfoil_conformance.wire.steps import admit
+from counterfoil_conformance.wire.steps import READERS, admit, shared_slow
 
 __all__: tuple[str, ...] = ()
 
@@ -92,13 +92,12 @@ def _is_result(ctx: Context, job: Job, answer: Answer) -> bool:
     return fine and (job.task_id is None or body.get("task_id") == job.task_id)
 
 
-@check("H2 H13", needs=("bodies.slow", "bodies.slow_ms"), places=1)
+@check("H2 H13", needs=("bodies.slow", "bodies.slow_ms"), places=1, order=READERS)
 async def a_fresh_slow_job_is_live(ctx: Context) -> None:
     """Right after the 202 its status is pending or running, and its result 409."""
-    sent = await admit(ctx, "slow")
-    if sent.job is None:
+    job = await shared_slow(ctx)
+    if job is None:
         return
-    job = sent.job
     conn = await ctx.session.client.connect()
     steady = None if isinstance(conn, str) else conn
     until_us = job.return_us + (ctx.target.bodies.slow_ms or 0) * 600
@@ -145,13 +144,12 @@ def _judge_409(ctx: Context, answer: Answer) -> None:
         ctx.warn("H13", said, allowed=exact[0], answers=(answer,))
 
 
-@check("H7", needs=("bodies.slow", "bodies.slow_ms"), places=1)
+@check("H7", needs=("bodies.slow", "bodies.slow_ms"), places=1, order=READERS)
 async def two_waiters_both_get_the_end(ctx: Context) -> None:
     """Two concurrent waiters on one job both get its terminal state."""
-    sent = await admit(ctx, "slow")
-    if sent.job is None:
+    job, budget_ms = await shared_slow(ctx), 30_000
+    if job is None:
         return
-    job, budget_ms = sent.job, 30_000
     patience_s = ctx.session.patience_s()
     first, second, ended = await asyncio.gather(
         ctx.session.wait(job, budget_ms, patience_s=patience_s),
@@ -167,7 +165,7 @@ async def two_waiters_both_get_the_end(ctx: Context) -> None:
         "H7",
         f"two waiters on one job got {_said(first)} and {_said(second)}",
         allowed="both its terminal state",
-        answers=(sent.answer, first.answer, second.answer),
+        answers=(job.answer, first.answer, second.answer),
     )
 
 
@@ -175,13 +173,12 @@ def _said(reading: Reading) -> str:
     return reading.state or reading.answer.say()[:60]
 
 
-@check("H8", needs=("bodies.slow", "bodies.slow_ms"), places=1)
+@check("H8", needs=("bodies.slow", "bodies.slow_ms"), places=1, order=READERS)
 async def elapsed_is_counted_from_admission(ctx: Context) -> None:
     """`elapsed_ms` runs with the clock from admission, never back, and SHOULD stop at the end."""
-    sent = await admit(ctx, "slow")
-    if sent.job is None:
+    job = await shared_slow(ctx)
+    if job is None:
         return
-    job = sent.job
     last = -1
     for _ in range(400):
         reading = await ctx.session.status(job)
