@@ -71,7 +71,13 @@ class Core:
             clock=self.clock,
             on_run=self.metrics.run_seconds.observe,
         )
-        self.leases = Leases(self.ledger, self.runner, settings.runner_lease, self.clock)
+        self.leases = Leases(
+            self.ledger,
+            self.runner,
+            settings.runner_lease,
+            self.clock,
+            self.metrics.leases_lapsed.inc,
+        )
         waiters = functools.partial(RecordingWaiters, log=self.log) if self.log else Waiters
         self.waiters = waiters(self.ledger, mailbox, self.metrics.wake_seconds.observe)
         self._show_gauges()
@@ -84,6 +90,7 @@ class Core:
     async def drain(self, grace_s: float) -> int:
         """Admit nothing more, let what was admitted end; how many had to be failed (X4)."""
         self.draining = True
+        self.leases.turns.end()  # who waits now has found no job, and none will come
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace_s
         while (self.ledger.depth() or self.runner.calls) and loop.time() < deadline:  # noqa: ASYNC110
@@ -107,11 +114,12 @@ class Core:
             self.log.close()
 
     def _show_gauges(self) -> None:
-        gauge = self.metrics.gauge
+        gauge, turns = self.metrics.gauge, self.leases.turns
         gauge("queue_depth", "jobs pending or running", self.ledger.depth)
         gauge("jobs_known", "jobs that are not forgotten", self.ledger.known)
         gauge("waiters", "waits that are blocked", lambda: self.waiters.blocked)
         gauge("claims", "jobs in the hands of external runners", lambda: len(self.leases))
+        gauge("claims_waiting", "external runners that wait for a job", lambda: len(turns))
         gauge("calls", "calls to /infer pending or running", lambda: self.runner.calls)
         gauge("workers", "tasks that can run at once", lambda: self.pool.size)
         gauge("workers_busy", "workers that run something", lambda: self.pool.busy)

@@ -156,8 +156,9 @@ class JobRoutes:
 
     def _retry_after(self) -> dict[str, str]:
         """When a place should be free, judging by what runs took lately (H4)."""
-        ahead = self._core.pool.pending + 1
-        seconds = rules.retry_after_s(ahead, self._core.pool.size, self._core.runner.usual_run_ms)
+        core = self._core
+        at_once = core.pool.size + len(core.leases)
+        seconds = rules.retry_after_s(core.pool.pending + 1, at_once, core.runner.usual_run_ms)
         return {"retry-after": str(seconds)}
 
     def _exists(self, job_id: str) -> bool:

@@ -36,6 +36,7 @@ class Metrics(Listener):
         self._completed = {state: completed.labels(state.value) for state in ends}
         evicted = self._counter("jobs_evicted", "ended jobs that were forgotten", "cause")
         self._evicted = {cause: evicted.labels(cause.value) for cause in Eviction}
+        self.leases_lapsed = self._counter("leases_lapsed", "jobs whose external runner was silent")
         self.violations = self._counter("invariant_violations", "must be 0", "clause")
         self.violations.labels("any").inc(0)
         self._job_seconds = self._histogram("job_seconds", "from admission to the end of a job")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from counterfoil_server import rules
 from counterfoil_server.config import Settings
+from counterfoil_server.openapi_runners import runner_paths, runner_schemas
 
 __all__ = ["describe"]
 
@@ -33,9 +34,15 @@ def describe(settings: Settings) -> Part:
             "parameters": {"job_id": _JOB_ID},
         },
     }
+    bearer = {"type": "http", "scheme": "bearer"}
+    schemes = document["components"]["securitySchemes"] = {}
     if settings.token:
-        document["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        schemes["bearer"] = bearer
         document["security"] = [{"bearer": []}]
+    if settings.runner != "internal":
+        schemes["runner"] = bearer
+        document["paths"] |= runner_paths(settings)
+        document["components"]["schemas"] |= runner_schemas()
     return document
 
 

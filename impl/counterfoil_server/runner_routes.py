@@ -1,7 +1,8 @@
 """The runner surface: any process anywhere may run the jobs, with a token of its own.
 
-    POST /runner/claim              200 {"job_id","task_id","images","params","options","fence",
-                                         "lease_ms","traceparent"}, or 204 when no job waits
+    POST /runner/claim              {"wait_ms"?}: 200 {"job_id","task_id","images","params",
+                                    "options","fence","lease_ms","traceparent"}, or 204 when no
+                                    job waits, and none came within `wait_ms`
     POST /runner/jobs/{id}/finish   {"fence", "results": [{"status", "data", "error"?}, ...]}
     POST /runner/jobs/{id}/fail     {"fence", "error"}
     POST /runner/jobs/{id}/timeout  {"fence", "error"}
@@ -12,12 +13,12 @@ ended, or when the fence is not that of the open claim; 404 when the job is unkn
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from sanic import Request
 from sanic.response import HTTPResponse
 
-from counterfoil_server import strict_json
+from counterfoil_server import rules, strict_json
 from counterfoil_server.answers import answer, no_content, refusal
 from counterfoil_server.bodies import is_json, read_body
 from counterfoil_server.core import Core
@@ -25,9 +26,23 @@ from counterfoil_server.doors import Resource
 from counterfoil_server.intake import Fault
 from counterfoil_server.keys import Access
 from counterfoil_server.leases import Claim, Leases
-from counterfoil_server.tasks import Item, ModelName
+from counterfoil_server.runner_words import (
+    Body,
+    Finished,
+    read_error,
+    read_fence,
+    read_finished,
+    read_wait_ms,
+)
 
 __all__ = ["RunnerRoutes"]
+
+
+class _Word(NamedTuple):
+    """A last part of the path: how its body is read, and what is then done with the claim."""
+
+    read: Callable[[Body], Any]
+    act: Callable[[Claim, Any], bool | Fault]
 
 
 class RunnerRoutes:
@@ -35,11 +50,11 @@ class RunnerRoutes:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._ends: dict[str, Callable[[Claim, dict[str, Any]], bool | list[Fault]]] = {
-            "finish": self._finish,
-            "fail": self._fail,
-            "timeout": self._time_out,
-            "renew": self._renew,
+        self._words: dict[str, _Word] = {
+            "finish": _Word(read_finished, self._finish),
+            "fail": _Word(read_error, self._fail),
+            "timeout": _Word(read_error, self._time_out),
+            "renew": _Word(lambda _: None, self._renew),
         }
 
     def resources(self) -> list[Resource]:
@@ -54,27 +69,31 @@ class RunnerRoutes:
                 {"POST": self.tell},
                 access,
                 enabled,
-                lambda word, **_: word in self._ends,
+                lambda word, **_: word in self._words,
             ),
         ]
 
     async def claim(self, request: Request) -> HTTPResponse:
-        """Hand the oldest waiting job out."""
+        """Hand the oldest waiting job out, or the next one that comes in time."""
         body = await self._read(request)
         if isinstance(body, HTTPResponse):
             return body
-        claim = self._leases.claim()
-        if claim is None:
+        wait_ms = read_wait_ms(body)
+        if isinstance(wait_ms, Fault):
+            return _refuse(wait_ms)
+        handed = await self._leases.claim(min(wait_ms, rules.LONGEST_WAIT_MS))
+        if handed is None:
             return no_content({})
+        claim, task = handed
         return answer(
             200,
             strict_json.dumps(
                 {
                     "job_id": claim.job_id,
                     "task_id": claim.task_id,
-                    "images": claim.task.images,
-                    "params": claim.task.params,
-                    "options": claim.task.options,
+                    "images": task.images,
+                    "params": task.params,
+                    "options": task.options,
                     "fence": claim.fence,
                     "lease_ms": self._leases.lease_ms,
                     "traceparent": claim.traceparent,
@@ -84,20 +103,21 @@ class RunnerRoutes:
 
     async def tell(self, request: Request, job_id: str, word: str) -> HTTPResponse:
         """Take what a runner says about its job."""
-        act = self._ends.get(word)
-        if act is None:
+        said = self._words.get(word)
+        if said is None:
             return refusal(404, "no such path")
         body = await self._read(request)
         if isinstance(body, HTTPResponse):
             return body
-        fence = body.get("fence")
-        if not isinstance(fence, int) or isinstance(fence, bool):
-            return _refuse([Fault("/fence", "must be the integer that came with the claim")])
+        fence, content = read_fence(body), said.read(body)
+        faults = [one for one in (fence, content) if isinstance(one, Fault)]
+        if isinstance(fence, Fault) or faults:
+            return _refuse(*faults)
         if self._core.ledger.snapshot(job_id) is None:
             return refusal(404, f"job not found: {job_id[:128]}")
         claim = self._leases.find(job_id, fence)
-        accepted = act(claim, body) if claim is not None else False
-        if isinstance(accepted, list):
+        accepted = claim is not None and said.act(claim, content)
+        if isinstance(accepted, Fault):
             return _refuse(accepted)
         return answer(200, b'{"accepted":true}' if accepted else b'{"accepted":false}')
 
@@ -105,33 +125,20 @@ class RunnerRoutes:
     def _leases(self) -> Leases:
         return self._core.leases
 
-    def _finish(self, claim: Claim, body: dict[str, Any]) -> bool | list[Fault]:
-        items = _read_items(body.get("results"), len(claim.task.images))
-        if isinstance(items, Fault):
-            return [items]
-        return self._leases.finish(claim, items, self._model(body))
+    def _finish(self, claim: Claim, said: Finished) -> bool | Fault:
+        """The envelope names the runner's model if it says which, or the configured one."""
+        if len(said.items) != claim.images:
+            return Fault("/results", f"must be one result for each of {claim.images} images")
+        return self._leases.finish(claim, said.items, said.model or self._core.model.name)
 
-    def _fail(self, claim: Claim, body: dict[str, Any]) -> bool | list[Fault]:
-        error = body.get("error")
-        if not isinstance(error, str) or not error:
-            return [Fault("/error", "must be a non-empty string")]
+    def _fail(self, claim: Claim, error: str) -> bool:
         return self._leases.fail(claim, error)
 
-    def _time_out(self, claim: Claim, body: dict[str, Any]) -> bool | list[Fault]:
-        error = body.get("error")
-        if not isinstance(error, str) or not error:
-            return [Fault("/error", "must be a non-empty string")]
+    def _time_out(self, claim: Claim, error: str) -> bool:
         return self._leases.time_out(claim, error)
 
-    def _renew(self, claim: Claim, _: dict[str, Any]) -> bool:
+    def _renew(self, claim: Claim, _: None) -> bool:
         return self._leases.renew(claim)
-
-    def _model(self, body: dict[str, Any]) -> ModelName:
-        """Whom the envelope names: the runner's model if it says so, or the configured one."""
-        said = body.get("model")
-        if isinstance(said, dict):
-            return ModelName(str(said.get("name", "")), str(said.get("version", "")))
-        return self._core.model.name
 
     async def _read(self, request: Request) -> dict[str, Any] | HTTPResponse:
         settings = self._core.settings
@@ -149,19 +156,5 @@ class RunnerRoutes:
         return value
 
 
-def _read_items(results: Any, images: int) -> list[Item] | Fault:
-    """One item per image: `status` 0 and its `data`, or another status and an `error`."""
-    if not isinstance(results, list) or len(results) != images:
-        return Fault("/results", f"must be an array with one result for each of {images} images")
-    items = []
-    for number, result in enumerate(results):
-        if not isinstance(result, dict) or not isinstance(result.get("status"), int):
-            return Fault(f"/results/{number}", "must be an object with an integer status")
-        failed = result["status"] != 0
-        error = str(result.get("error") or f"status {result['status']}") if failed else None
-        items.append(Item(None if failed else result.get("data"), error))
-    return items
-
-
-def _refuse(faults: list[Fault]) -> HTTPResponse:
+def _refuse(*faults: Fault) -> HTTPResponse:
     return refusal(422, "the body is refused", faults)

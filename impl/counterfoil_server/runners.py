@@ -103,6 +103,7 @@ class JobRunner:
         self._works: dict[str, JobWork] = {}
         self._deadlines: Deadlines[Work] = Deadlines(timeout_ms, clock, self._overdue)
         self._calls: set[CallWork] = set()
+        self.on_waiting_job: Callable[[], None] = lambda: None
         self.usual_run_ms = 1000
 
     # On the loop
@@ -120,6 +121,7 @@ class JobRunner:
             work = self._works[job_id] = JobWork(self, job_id, origin)
             self._deadlines.add(work, submitted_at)
             self._pool.put(work)
+            self.on_waiting_job()
         return job_id
 
     async def call(self, task: InferenceTask) -> CallOutcome:
@@ -204,8 +206,13 @@ class JobRunner:
         except BaseException as crash:
             _log.error("the code that runs the model crashed", exc_info=True)
             outcome = Failure(f"the model crashed: {type(crash).__name__}")
-        self._note_run(time.perf_counter() - began)
+        self.note_run(time.perf_counter() - began)
         return outcome
+
+    def note_run(self, seconds: float) -> None:
+        """Remember what a run took, here or elsewhere: it tells how soon a place may be free."""
+        self.usual_run_ms += int((seconds * 1000 - self.usual_run_ms) / 8)
+        self._on_run(seconds)
 
     def _settle_job(self, job_id: str, outcome: CallOutcome) -> None:
         if isinstance(outcome, InferenceResult) and not outcome.failed:
@@ -214,10 +221,6 @@ class JobRunner:
             self._ledger.fail(job_id, outcome.reason)
         else:
             self._ledger.fail(job_id, str(outcome))
-
-    def _note_run(self, seconds: float) -> None:
-        self.usual_run_ms += int((seconds * 1000 - self.usual_run_ms) / 8)
-        self._on_run(seconds)
 
     # When a budget is used up
 
