@@ -8,6 +8,7 @@ breaks. Times are integer microseconds of this process's monotonic clock.
 import json
 import math
 import re
+import shlex
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,8 @@ class NotJson:
 
 NOT_JSON: Final = NotJson()
 _SHOWN_BYTES: Final = 400
+# A body made of one part, many times over.
+_REPEATED: Final = re.compile(rb"(.{20,400}?)\1{2,}", re.DOTALL)
 
 
 def now_us() -> int:
@@ -78,6 +81,15 @@ def _body_words(body: bytes | None) -> tuple[str, str]:
     """
     if body is None:
         return "", ""
+    repeated = len(body) > _SHOWN_BYTES and _REPEATED.search(body)
+    if repeated and not repeated[1].isspace():
+        unit, count = repeated[1], len(repeated[0]) // len(repeated[1])
+        start, end = body[: repeated.start()], body[repeated.end() :]
+        if max(len(start), len(unit), len(end)) <= _SHOWN_BYTES:
+            program = (
+                f"import sys; sys.stdout.buffer.write({start!r} + {unit!r} * {count} + {end!r})"
+            )
+            return f"python3 -c {shlex.quote(program)} | ", "@-"
     run = max(re.findall(rb" {200,}", body), key=len, default=b"")
     before, _, after = body.partition(run) if run else (body, b"", b"")
     if run and len(before) + len(after) <= _SHOWN_BYTES:
@@ -87,7 +99,16 @@ def _body_words(body: bytes | None) -> tuple[str, str]:
 
 
 def _quoted(body: bytes) -> str:
-    text = body.decode("utf-8", "backslashreplace").replace("'", r"'\''")
+    text = body.decode("utf-8", "backslashreplace")
+    odd = any(ord(char) < 32 for char in text) or text.encode("utf-8", "replace") != body
+    if odd and len(body) <= _SHOWN_BYTES:
+        # Bash's own quotes: what is a line end on the wire is none in the command.
+        return (
+            "$'"
+            + body.decode("latin-1").encode("unicode_escape").decode().replace("'", r"\'")
+            + "'"
+        )
+    text = text.replace("'", r"'\''")
     if len(text) > _SHOWN_BYTES:
         text = f"{text[:_SHOWN_BYTES]}... ({len(body)} bytes)"
     return f"'{text}'"

@@ -100,6 +100,8 @@ def _wrong_images(quick: Mapping[str, Any]) -> Iterator[BadBody]:
         name = f"images = [{json.dumps(wrong)}]"
         body = _text({**without, "images": [wrong]})
         yield BadBody(name, body, "E2", BODY_STATUSES, ("/images/0", "/images"))
+    body = _text({**without, "images": [0] * 2500})
+    yield BadBody("2500 numbers as images", body, "E2", BODY_STATUSES, ("/images/0", "/images"))
     body = _text({**without, "images": [good[0], 5]})
     yield BadBody("a number as second image", body, "E2", BODY_STATUSES, ("/images/1", "/images"))
 
@@ -143,6 +145,7 @@ def lenient_bodies(quick: Mapping[str, Any]) -> tuple[BadBody, ...]:
         ("nesting 2000 deep", _with(rest, f'"params": {{"x": {"[" * 2000}{"]" * 2000}}}')),
         ("nesting 50000 deep", _with(rest, f'"params": {{"x": {"[" * 50000}{"]" * 50000}}}')),
         ("a key with a lone surrogate", _with(rest, '"\\ud800": 1')),
+        ("a lone surrogate in an image", _text({**rest, "images": ["\ud800"]})),
         ("a lone surrogate in params", _with(rest, '"params": {"x": "\\udfff"}')),
         ("a byte order mark", b"\xef\xbb\xbf" + _text(rest)),
         ("UTF-16", json.dumps(rest).encode("utf-16")),

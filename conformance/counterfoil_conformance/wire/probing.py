@@ -217,6 +217,7 @@ async def after_refusal(ctx: Context, conn: Connection, what: str, answer: Answe
         f"after {what} ({answer.status}), the next request on the connection got {found.after}",
         allowed="its own answer, or a closed connection",
         answers=answers,
+        one_connection=True,
     )
 
 

@@ -124,12 +124,21 @@ class Context:
         answers: Iterable[Answer] = (),
         actual: str = "",
         must: bool = False,
+        one_connection: bool = False,
     ) -> None:
         """The target broke the clause; `answers` show it, the last one is what came.
 
-        `must`: this part of a SHOULD clause is a MUST.
+        `must`: this part of a SHOULD clause is a MUST. `one_connection`: to be shown on one.
         """
-        self.session.find(clause, why, allowed=allowed, answers=answers, actual=actual, must=must)
+        self.session.find(
+            clause,
+            why,
+            allowed=allowed,
+            answers=answers,
+            actual=actual,
+            must=must,
+            one_connection=one_connection,
+        )
 
     def warn(
         self,
@@ -151,12 +160,13 @@ class Context:
         *,
         allowed: str = "",
         answers: Iterable[Answer] = (),
+        one_connection: bool = False,
     ) -> bool:
         """Witness the clause if it holds, else fail it; returns `holds`."""
         if holds:
             self.ok(clause)
         else:
-            self.fail(clause, why, allowed=allowed, answers=answers)
+            self.fail(clause, why, allowed=allowed, answers=answers, one_connection=one_connection)
         return holds
 
     def untestable(self, clause: str, lack: str) -> None:

@@ -48,8 +48,12 @@ class Reporting:
         actual: str = "",
         should: bool = False,
         must: bool = False,
+        one_connection: bool = False,
     ) -> None:
-        """Publish a finding; a clause that has had its share of them in this check is spared."""
+        """Publish a finding; a clause that has had its share of them in this check is spared.
+
+        `one_connection`: the requests show it only if they are sent on one and the same.
+        """
         check = CURRENT_CHECK.get()
         key = (clause, check, should, must)
         self._published[key] += 1
@@ -58,6 +62,8 @@ class Reporting:
         shown = tuple(answers)
         came = actual or (shown[-1].say() if shown else "")
         curl = tuple(dict.fromkeys(answer.request.curl() for answer in shown))
+        if one_connection and len(curl) > 1:
+            curl = (" --next ".join([curl[0], *(line.removeprefix("curl ") for line in curl[1:])]),)
         repro = self.repro(clause)
         self._publish(Finding(clause, why, allowed, came, should, repro, curl, check, must))
 

@@ -1,4 +1,6 @@
 import asyncio
+import os
+import subprocess
 import time
 
 import hostile
@@ -137,3 +139,34 @@ def test_a_curl_line_says_everything_and_hides_the_token():
     assert "-X PUT" in line and "'http://h:1/jobs/a%2Fb'" in line
     assert "s3cret" not in line and "Bearer $TOKEN" in line
     assert r"'it'\''s'" in line
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"GET /x HTTP/1.1\r\nHost: y\r\n\r\n" * 3,
+        b"\r\n\r\n" + b"GET /jobs/smuggled HTTP/1.1\r\nHost: y\r\n\r\n" * 900,
+        b'{"a' + b" " * 5000 + b'"}',
+        b"it's\n\x00",
+        b'{"x": "\xff\xfe"}',
+        '{"x": "\u4efb"}'.encode(),
+    ],
+)
+def test_the_curl_line_sends_the_very_bytes_that_were_sent(body, tmp_path):
+    """Every body but a NUL (no shell passes one on), also one that is itself a request."""
+    if b"\x00" in body:
+        body = body.replace(b"\x00", b"")
+    fake = tmp_path / "curl"
+    fake.write_text(
+        "#!/bin/bash\nwhile [ $# -gt 0 ]; do\n"
+        '  if [ "$1" = --data-binary ]; then\n'
+        f'    if [ "$2" = @- ]; then cat > {tmp_path}/sent\n'
+        f'    else printf %s "$2" > {tmp_path}/sent; fi\n'
+        "  fi\n  shift\ndone\n"
+    )
+    fake.chmod(0o755)
+    line = Request("POST", "/jobs", (), body, "http://h:1").curl()
+    assert len(line) < 1500
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", line], check=True, env=env, timeout=20)
+    assert (tmp_path / "sent").read_bytes() == body

@@ -106,7 +106,9 @@ async def _provoke(ctx: Context, row: Provocation, how: str) -> None:
             pieces = [row.body]
         if how == "expect":
             headers.append(("Expect", "100-continue"))
-        request = ctx.session.client.request(row.method, path, headers=headers, token=row.token)
+        request = ctx.session.client.request(
+            row.method, path, body=row.body, headers=headers, token=row.token
+        )
         pause_s = _HEAD_WAIT_S if how in ("head first", "expect") else 0.0
         answer, _ = await send_in_pieces(
             conn,

@@ -53,7 +53,7 @@ async def unknown_paths_are_404(ctx: Context) -> None:
     await all_of(UNKNOWN_PATHS, probe)
 
 
-@check("H5 E5")
+@check("H5 E5 H9")
 async def wrong_methods_are_refused(ctx: Context) -> None:
     """On `/jobs`, a wait and a result 405 (SHOULD) or 404; on an unknown job 404.
 
@@ -196,6 +196,7 @@ async def _bodyless(ctx: Context, method: str, path: str, *, prefix: bool) -> No
             f"after {method} {where} the next request got {found.after}",
             allowed="no body, and a usable connection",
             answers=(answer, found.answer) if found.answer is not None else (answer,),
+            one_connection=True,
         )
     finally:
         conn.close()

@@ -22,7 +22,7 @@ from counterfoil_conformance.wire.client import DEFAULT, _Default
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Submitted
 
-__all__ = ["Invalid", "invalid_kinds"]
+__all__ = ["Invalid", "invalid_kinds", "send_invalid"]
 
 _LARGEST_SENT: Final = 1 << 21
 _MOST_OF_A_KIND: Final = 40
@@ -97,7 +97,7 @@ async def invalid_requests_take_no_place(ctx: Context) -> None:
     for start in range(0, len(refused), size):
         kinds = [kind for kind, _ in refused[start : start + size]]
         answers = await asyncio.gather(
-            *(_send(ctx, kind) for kind in kinds for _ in range(_enough(bound, kind)))
+            *(send_invalid(ctx, kind) for kind in kinds for _ in range(_enough(bound, kind)))
         )
         if not await _judge_after(ctx, [(kinds[0], answer) for answer in answers]):
             return
@@ -109,7 +109,8 @@ def _enough(bound: int, kind: Invalid) -> int:
     return min(bound, _MOST_OF_A_KIND if len(kind.body) < 100_000 else 20) + 1
 
 
-async def _send(ctx: Context, kind: Invalid) -> Answer:
+async def send_invalid(ctx: Context, kind: Invalid) -> Answer:
+    """Post it as it is; a large one may be cut off."""
     return await ctx.session.send(
         "POST",
         "/jobs",
@@ -123,7 +124,7 @@ async def _send(ctx: Context, kind: Invalid) -> Answer:
 async def _which_are_refused(ctx: Context) -> list[tuple[Invalid, Answer]]:
     """Each kind once: those that are refused for their form. The others' jobs end meanwhile."""
     kinds = list(invalid_kinds(ctx))
-    answers = await asyncio.gather(*(_send(ctx, kind) for kind in kinds))
+    answers = await asyncio.gather(*(send_invalid(ctx, kind) for kind in kinds))
     await ctx.session.settle()
     return [
         (kind, answer) for kind, answer in zip(kinds, answers, strict=True) if _for_its_form(answer)

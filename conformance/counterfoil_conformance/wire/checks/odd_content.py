@@ -92,6 +92,7 @@ async def _on_its_own(ctx: Context, route: str, row: BadBody) -> Answer | None:
             f"POST {route}, {row.name}: the next answer on the connection is {found.after}",
             allowed="its own answer, or a closed connection",
             answers=(answer, found.answer) if found.answer is not None else (answer,),
+            one_connection=True,
         )
         return answer
     finally:

@@ -109,7 +109,7 @@ async def done(ctx: Context, body: bytes, task_id: str | None = None) -> tuple[J
     return sent.job, await ctx.session.result(sent.job)
 
 
-@check("G1 G2 G4 G5 Q2 R6 S4 S6", needs=("bodies.quick",), places=1)
+@check("G1 G2 G4 G5 Q2 R6 S4 S6 H9", needs=("bodies.quick",), places=1)
 async def a_result_is_there_once_done_and_stays_the_same(ctx: Context) -> None:
     """Status, wait and result of an ended job, read again and again over a while."""
     kinds = ["quick"] + [k for k in ("failing", "crashing") if ctx.target.has(f"bodies.{k}")]

@@ -21,7 +21,7 @@ LIVE: Final = ("pending", "running")
 PLAIN_IDS: Final = ("a", "7", "job_x", "no-such-job", "A-Z_09", "x" * 128, "-", "__")
 
 
-@check("H3 H10", needs=("bodies.quick",), places=1)
+@check("H3 H9 H10", needs=("bodies.quick",), places=1)
 async def the_urls_of_a_202_work_as_they_are(ctx: Context) -> None:
     """`poll_url`, `result_url` and `Location` lead to this job, letter by letter."""
     sent = await admit(ctx, "quick")
@@ -199,7 +199,7 @@ async def elapsed_is_counted_from_admission(ctx: Context) -> None:
             ctx.warn("H8", said, allowed="no growth after the end", answers=(again.answer,))
 
 
-@check("H13")
+@check("H9 H13")
 async def a_404_names_the_id(ctx: Context) -> None:
     """The `error` of every job's 404 contains the id; its exact text SHOULD be ours."""
     for plain in PLAIN_IDS:
