@@ -25,6 +25,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.errors import Flaky
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -33,7 +34,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from counterfoil_conformance.errors import Violation
+from counterfoil_conformance.errors import HarnessError, Violation
 from counterfoil_conformance.subjects.base import Subject
 from counterfoil_conformance.subjects.books import NEVER_MS, Books
 from counterfoil_conformance.vectors import FORMAT
@@ -90,23 +91,8 @@ class Failure:
         """The program as a document of vectors, without expected answers: the oracle judges."""
         first, *rest = self.messages
         limits = {key: value for key, value in first.items() if key != "op"}
-        ids: dict[str, str] = {}
-        steps = [_relabelled(message, ids) for message in rest]
-        return {
-            "format": FORMAT,
-            "sequences": [{"name": self.clause, "limits": limits, "steps": steps}],
-        }
-
-
-def _relabelled(message: Json, ids: dict[str, str]) -> Json:
-    """A message with its job named by a label, since another ledger issues other ids."""
-    message = dict(message)
-    issued = message.pop("issued", None)
-    if issued is not None:
-        message["as"] = ids.setdefault(issued, f"job{len(ids)}")
-    if message.get("job") in ids:
-        message["job"] = "$" + ids[message["job"]]
-    return message
+        sequence = {"name": self.clause, "limits": limits, "steps": rest}
+        return {"format": FORMAT, "sequences": [sequence]}
 
 
 class _Machine(RuleBasedStateMachine):
@@ -183,7 +169,7 @@ class _Machine(RuleBasedStateMachine):
                     violation.clause,
                     violation.why,
                     self.limits,
-                    tuple(_with_issued(self.books)),
+                    self.books.program(),
                     self.books.repro(),
                     getattr(violation, "also", ()),
                     getattr(violation, "allowed", ""),
@@ -191,15 +177,6 @@ class _Machine(RuleBasedStateMachine):
                 )
             )
             raise
-
-
-def _with_issued(books: Books) -> Iterator[Json]:
-    """The messages, each submit with the id it was answered with."""
-    submits = iter([call for call in books.calls if call.op == "submit"])
-    for message in books.messages:
-        call = next(submits, None) if message["op"] == "submit" else None
-        job = None if call is None else (call.reply or {}).get("job")
-        yield message if job is None else {**message, "issued": job}
 
 
 def machine_for(subject: Subject) -> type[_Machine]:
@@ -298,4 +275,18 @@ def find_failure(
         run_state_machine_as_test(machine, settings=chosen)
     except Violation:
         return machine.failures[-1]
+    except Flaky as flaky:
+        return _seen_once(flaky, machine.failures)
     return None
+
+
+def _seen_once(flaky: Flaky, failures: list[Failure]) -> Failure | None:
+    """What a subject that answers one program now so, now so, did wrong: the shortest program.
+
+    A wrong answer is wrong though it does not come again; only a smaller program cannot be sought.
+    """
+    causes = flaky.exceptions if isinstance(flaky, BaseExceptionGroup) else ()
+    for cause in causes:
+        if isinstance(cause, HarnessError):
+            raise cause
+    return min(failures, key=lambda failure: len(failure.messages), default=None)

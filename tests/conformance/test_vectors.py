@@ -11,7 +11,7 @@ from counterfoil_conformance.report.events import Finding
 from counterfoil_conformance.run import RunOptions
 from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.run import run_subject
-from counterfoil_server.ledger import JobLedger, State
+from counterfoil_server.ledger import Eviction, JobLedger, State
 from counterfoil_spec.ledger import Limits
 
 
@@ -111,6 +111,36 @@ def test_the_vectors_find_a_fault(tmp_path, ledger, clause):
     assert clause in {finding.clause for finding in found_on(ledger, vectors=str(path))}
 
 
+class EvictsTheNewest(JobLedger):
+    """Another victim than the oldest: less than one SHOULD, but no clause that binds."""
+
+    def _evict(self, cause):
+        if cause is Eviction.COUNT:
+            self._ended.rotate(1)
+        super()._evict(cause)
+
+
+def test_another_victim_than_the_oldest_is_no_more_than_a_warning(tmp_path):
+    path = tmp_path / "vectors.json"
+    main(["vectors", "--out", str(path)])
+    found = found_on(EvictsTheNewest, vectors=str(path))
+    assert {(finding.clause, finding.should) for finding in found} == {("R5", True)}
+
+
+def test_a_ledger_that_keeps_too_many_is_told_nothing_else(tmp_path):
+    path = tmp_path / "vectors.json"
+    main(["vectors", "--out", str(path)])
+    assert {one.clause for one in found_on(KeepsOneTooMany, vectors=str(path))} == {"R4"}
+
+
+def test_a_run_by_vectors_alone_must_decide_what_they_name_and_no_more(tmp_path, capsys):
+    path = tmp_path / "vectors.json"
+    main(["vectors", "--out", str(path)])
+    words = ["conform", "python:counterfoil_server.ledger:JobLedger", "--vectors", str(path)]
+    assert main(words) == 0
+    assert "core" in capsys.readouterr().out
+
+
 def test_an_expectation_that_is_not_met_names_the_steps_clause(tmp_path):
     step = {"op": "depth", "expect": [{"depth": 7}], "clauses": ["A1"]}
     limits = {"max_queue": 1, "job_ttl_ms": 1, "max_completed": 1}
@@ -124,7 +154,13 @@ def test_an_expectation_that_is_not_met_names_the_steps_clause(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", '{"format": "x"}', '{"format": "counterfoil-vectors/1", "sequences": [{}]}'],
+    [
+        "",
+        "[]",
+        '{"format": "x"}',
+        '{"format": "counterfoil-vectors/1", "sequences": []}',
+        '{"format": "counterfoil-vectors/1", "sequences": [{}]}',
+    ],
 )
 def test_a_file_that_holds_no_vectors_is_a_usage_error(tmp_path, text, capsys):
     path = tmp_path / "bad.json"

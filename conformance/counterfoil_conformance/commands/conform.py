@@ -149,7 +149,8 @@ def _front_end(
         if args.target:
             raise UsageError("--target describes a server; a ledger subject takes none")
         ledgers = importlib.import_module("counterfoil_conformance.subjects.run")
-        return subject, ledgers, lambda publish: ledgers.run(subject, options, publish)
+        front_end = ledgers.VectorsAlone(options.vectors) if options.vectors else ledgers
+        return subject, front_end, lambda publish: ledgers.run(subject, options, publish)
     if subject and not subject.startswith(("http://", "https://")):
         raise UsageError(
             f"subject {subject!r}: allowed are http://HOST:PORT, https://HOST:PORT, "

@@ -6,7 +6,8 @@ reported beside what it was. The exit code is 0 when nothing fails any more, 1 w
 does; else it is that of the run.
 
 `counterfoil replay python:MODULE:FACTORY --scenario NAME --schedule '0 1 1t @seen'` runs one
-interleaving of threads again, exactly, and tells it call by call.
+interleaving of threads again, exactly, and tells it call by call. `counterfoil replay SUBJECT
+--program '[{"op": "configure", ...}, ...]'` does the same with a program of calls on one ledger.
 """
 
 import argparse
@@ -19,8 +20,11 @@ from typing import Any
 from counterfoil_conformance.cli import main
 from counterfoil_conformance.errors import UsageError
 from counterfoil_conformance.report.verdicts import Verdict
+from counterfoil_conformance.run import DEFAULT_TOLERANCE_MS
 from counterfoil_conformance.schedules.check import replay_schedule
+from counterfoil_conformance.subjects import open_subject
 from counterfoil_conformance.subjects.python import load_factory
+from counterfoil_conformance.subjects.rerun import read_program, run_program
 from counterfoil_spec.clauses import CLAUSES
 
 __all__ = ["add_arguments", "command_of", "run"]
@@ -34,17 +38,20 @@ _PYTHON = "python:"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `replay`."""
     parser.add_argument(
-        "what", metavar="FILE", help="a report of `conform --json`; or python:MODULE:FACTORY"
+        "what", metavar="FILE", help="a report of `conform --json`; or a ledger subject"
     )
     parser.add_argument("--scenario", metavar="NAME", help="the race a schedule is of")
     parser.add_argument("--schedule", metavar="STEPS", help="one interleaving, as it was reported")
+    parser.add_argument("--program", metavar="JSON", help="calls on one ledger, as reported")
     parser.add_argument("--target", type=Path, metavar="FILE", help="another target file")
     parser.add_argument("--subject", help="another subject, where the server has moved")
     parser.add_argument("--warnings", action="store_true", help="run the warnings again too")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the failures of a report, or one schedule, again."""
+    """Run the failures of a report, one schedule or one program again."""
+    if args.program is not None:
+        return _run_program(args.what, args.program)
     if args.schedule is not None or args.scenario is not None:
         return _run_schedule(args)
     path = Path(args.what)
@@ -101,6 +108,17 @@ def _load(path: Path) -> dict[str, Any]:
     if not isinstance(report, dict) or not keys <= report.keys():
         raise UsageError(f"{path} is no report of `conform --json`: it lacks {', '.join(keys)}")
     return report
+
+
+def _run_program(subject: str, text: str) -> int:
+    """Run one program of calls again; 1 if it breaks a clause."""
+    program = read_program(text)
+    broken = False
+    with open_subject(subject) as opened:
+        for line in run_program(opened, program, DEFAULT_TOLERANCE_MS):
+            print(line)
+            broken |= line.split(":")[0] in CLAUSES
+    return int(broken)
 
 
 def _run_schedule(args: argparse.Namespace) -> int:

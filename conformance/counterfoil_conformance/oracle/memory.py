@@ -33,6 +33,11 @@ class Facts:
     refused: bool = False
     lasting: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def last_seen(self) -> int:
+        """When an answer last proved that the job was there."""
+        return max(self.submitted, self.read, self.completed or 0)
+
 
 class Memory:
     """Remembers what answers have told, and rejects one that tells something else."""

@@ -22,6 +22,7 @@ from counterfoil_conformance.oracle.successors import (
     Choose,
     any_victims,
     blame,
+    may_sweep,
     oldest_by,
     successors,
 )
@@ -33,6 +34,8 @@ __all__ = ["CANDIDATE_CAP", "Rejection", "Sequential"]
 CANDIDATE_CAP: Final = 4096
 
 _READS: Final = frozenset({"snapshot", "result", "wait", "depth"})
+_NEVER_MOVE: Final = frozenset({"snapshot", "result", "wait", "take_request", "advance"})
+_ENDS: Final = frozenset({"finish", "fail", "timeout"})
 _Candidate: TypeAlias = tuple[Ledger, tuple[int, ...]]
 
 
@@ -99,6 +102,8 @@ class Sequential:
         self._swept_at = -1
         self._now_ms = self._swept_ms = 0
         self._ended_ms: dict[int, int] = {}
+        # Clauses that a depth which changed breaks, if nothing happened but what was refused.
+        self._blamed_for_depth: set[str] | None = None
 
     @property
     def candidates(self) -> frozenset[Ledger]:
@@ -171,6 +176,7 @@ class Sequential:
                 return rejection
         self._every.candidates = found
         self._note_time(asked)
+        self._note_refusal(asked)
         if asked.op == "submit":
             self._was_full |= any(led.depth >= self.limits.max_queue for led, _ in found)
         if job is not None:
@@ -189,6 +195,20 @@ class Sequential:
             self._swept_at, self._swept_ms = self._calls, self._now_ms
         elif asked.op != "start" and reply.get("accepted") is True and asked.number is not None:
             self._ended_ms[asked.number] = self._now_ms
+
+    def _note_refusal(self, asked: Asked) -> None:
+        """Since the last right depth: what was refused must not have moved it (A5 A6 S8)."""
+        reply = asked.reply or {}
+        if asked.op == "depth":
+            self._blamed_for_depth = set()
+        elif self._blamed_for_depth is None or asked.op in _NEVER_MOVE:
+            pass
+        elif asked.op == "submit" and reply.get("refused") is True:
+            self._blamed_for_depth.add("A6")
+        elif asked.op in _ENDS and reply.get("accepted") is not True:
+            self._blamed_for_depth.add("S8" if asked.number is None else "A5")
+        else:
+            self._blamed_for_depth = None
 
     # The order of eviction
 
@@ -235,19 +255,33 @@ class Sequential:
         facts = self.memory.jobs.get(asked.number_or_none)
         clause = first.clause
         if clause in ("S8", "G3") and facts is not None:
-            return self._too_late(facts), (clause,)
+            late = self._too_late(facts)
+            # A job kept too long is still known: to find it breaks no more than that.
+            kept = late != "R7" and "accepted" not in (asked.reply or {})
+            return late, () if kept else (clause,)
+        if asked.op == "depth":
+            return clause, tuple(sorted(self._blamed_for_depth or ()))
         if clause == "R1" and facts is not None and self._unswept(facts):
             return "A10", ()
         if clause == "A3" and (asked.reply or {}).get("refused") is True:
             return clause, ("A5",) if self._was_full else ()
+        if clause == "R9" and facts is not None and facts.last_seen > self._swept_at:
+            return ("R2", ()) if self._sweepable(facts.number) else (clause, ("R2", "R6"))
         also: tuple[str, ...] = {"A3": ("A2",), "A4": ("A2",), "R9": ("R6",)}.get(clause, ())
         if clause == "S5" and facts is not None and facts.completed is not None:
             also = ("S4", "W6") if asked.op == "wait" else ("S4",)
+        elif clause == "S5" and asked.op == "wait":
+            also = ("W4",)  # a budget that runs out is no end of the job
         return clause, also
 
     def _unswept(self, facts: Facts) -> bool:
         """Whether no read has found the job yet and no submit was called since its own."""
         return not facts.found and self._swept_at <= facts.submitted
+
+    def _sweepable(self, number: int) -> bool:
+        """Whether a submit, had there been one, might have evicted this job."""
+        before = self._every.settled(self._pending)
+        return any(after.find(number) is None for led, _ in before for after in may_sweep(led))
 
     def _too_late(self, facts: Facts) -> str:
         """Found though it must be gone: seen gone before, or past its TTL, or one too many."""

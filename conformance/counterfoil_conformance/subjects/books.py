@@ -29,6 +29,7 @@ from counterfoil_conformance.subjects.base import (
     configure_args,
     now_us,
 )
+from counterfoil_conformance.subjects.program import command_of_program, labelled
 from counterfoil_spec.ledger import Limits
 
 __all__ = ["CLAUSE_OF", "KIT_CLOCK", "NEVER_MS", "Books", "Posted", "Rejected", "check_shape"]
@@ -164,6 +165,7 @@ class Books:
 
     def pause(self, seconds: float) -> None:
         """Let real time pass."""
+        self.messages.append({"op": "pause", "ms": round(seconds * 1000, 3)})
         time.sleep(seconds)
 
     def read_all(self, *jobs: str) -> None:
@@ -233,7 +235,11 @@ class Books:
 
     def repro(self) -> str:
         """One command that repeats all calls."""
-        return self.subject.repro(self.messages)
+        return command_of_program(self.subject, self.program())
+
+    def program(self) -> tuple[Json, ...]:
+        """All messages, with labels for the ids that this run happened to issue."""
+        return labelled(self.messages, self.calls)
 
     def _blame_error(self, op: str, error: UnsupportedOp) -> None:
         if op in self.works:

@@ -66,13 +66,17 @@ class Pulse:
 
 @dataclass(slots=True)
 class Context:
-    """What a check works with: the subject, the options, and how to say what it saw."""
+    """What a check works with: the subject, the options, and how to say what it saw.
+
+    `rtt_ms` is the slowest of a few calls that do next to nothing, `typical_ms` the middle one.
+    """
 
     subject: Subject
     options: RunOptions
     publish: Publish
     check: str = ""
     rtt_ms: float = 0.0
+    typical_ms: float = 0.0
     works: set[str] = field(default_factory=set)
     opened: list[Books] = field(default_factory=list)
     pulse: Pulse = field(default_factory=Pulse)
@@ -148,6 +152,8 @@ class Check:
     function: CheckFunction
     needs: tuple[str, ...] = ()
     only_full: bool = False
+    slow_over_a_pipe: bool = False
+    second_look: bool = False
 
     def lacks(self, subject: Subject) -> tuple[str, ...]:
         """The capabilities that the subject's driver would need for this check, and has not."""
@@ -158,13 +164,24 @@ CHECKS: Final[list[Check]] = []
 
 
 def check(
-    clauses: str, *, needs: tuple[str, ...] = (), only_full: bool = False
+    clauses: str,
+    *,
+    needs: tuple[str, ...] = (),
+    only_full: bool = False,
+    slow_over_a_pipe: bool = False,
+    second_look: bool = False,
 ) -> Callable[[CheckFunction], CheckFunction]:
-    """Enter a function into the table of checks, unchanged."""
+    """Enter a function into the table of checks, unchanged.
+
+    `only_full` checks are left to the full profile; `slow_over_a_pipe` ones too, unless the ledger
+    is called in this process. With `second_look` a check in which waits were a little late, and
+    nothing else was wrong, is made again before anybody is blamed.
+    """
 
     def enter(function: CheckFunction) -> CheckFunction:
         name = getattr(function, "__name__", "check").replace("_", " ")
-        CHECKS.append(Check(name, clause_ids(clauses), function, needs, only_full))
+        ids = clause_ids(clauses)
+        CHECKS.append(Check(name, ids, function, needs, only_full, slow_over_a_pipe, second_look))
         return function
 
     return enter

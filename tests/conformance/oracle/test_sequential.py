@@ -146,6 +146,42 @@ def test_a_wrong_answer_is_rejected_with_its_clause(clause, calls):
     assert rejection.why
 
 
+FULL = (submit("a"), submit("b"), ("depth", {}, {"depth": 2}))
+ALSO = [
+    ("A1", ("A6",), (*FULL, submit(None), ("depth", {}, {"depth": 1}))),
+    ("A2", ("A6",), (*FULL, submit(None), ("depth", {}, {"depth": 3}))),
+    ("A1", ("S8",), (*FULL, accepted("fail", "x", answer=False), ("depth", {}, {"depth": 1}))),
+    (
+        "A1",
+        ("A5",),
+        (
+            *FULL,
+            accepted("fail", "a"),
+            ("depth", {}, {"depth": 1}),
+            accepted("fail", "a", answer=False),
+            ("depth", {}, {"depth": 0}),
+        ),
+    ),
+    # Something else happened too: the depth is wrong, and that is all that is known.
+    ("A1", (), (*FULL, accepted("start", "a"), ("depth", {}, {"depth": 1}))),
+    # Kept too long is no more than that; what came back, or is told of an id unknown, is.
+    ("R3", (), (*DONE, advance(6), submit("b"), there("a"))),
+    ("R4", (), (*TWO_DONE, submit("c"), there("a"), there("b"))),
+    ("R7", ("S8",), (*DONE, advance(6), submit("b"), gone("a"), there("a"))),
+    # Gone after the last submit: outside of any, lawful as the choice of the victim may be.
+    ("R2", (), (*DONE, there("a"), advance(6), gone("a"))),
+    ("R2", (), (*TWO_DONE, there("a"), gone("a"))),
+    ("R9", ("R2", "R6"), (*DONE, there("a"), gone("a"))),
+    ("S5", ("W4",), (submit("a"), on("wait", "a", {"state": "timeout", "error": "late"}))),
+]
+
+
+@pytest.mark.parametrize(("clause", "also", "calls"), ALSO, ids=lambda value: str(value)[:60])
+def test_the_other_clauses_that_an_answer_breaks_are_named(clause, also, calls):
+    rejection = told(Sequential(LIMITS), *calls)
+    assert (rejection.clause, rejection.also) == (clause, also), rejection
+
+
 @pytest.mark.parametrize("calls", ALLOWED, ids=lambda value: str(value)[:60])
 def test_what_the_contract_leaves_open_is_allowed(calls):
     assert told(Sequential(LIMITS), *calls) is None

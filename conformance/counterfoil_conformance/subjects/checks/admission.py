@@ -23,7 +23,10 @@ def exactly_the_bound_is_admitted(ctx: Context) -> None:
     for bound in (1, 2, 3, 16):
         books = ctx.books(Limits(bound, NEVER_MS, 100))
         for how in (*_ENDS, "finish"):
-            jobs = _fill(books)
+            jobs = _fill(books, extra=0)
+            books.depth()
+            books.submit("one too many")
+            books.submit("two too many")
             books.depth()
             for number, job in enumerate(jobs):
                 if number % 2:
@@ -55,6 +58,7 @@ def _expect_room(ctx: Context, books: Books) -> None:
 def a_bound_of_zero_or_less_admits_nothing(ctx: Context) -> None:
     for bound in (0, -1, -16):
         books = ctx.books(Limits(bound, NEVER_MS, 10))
+        books.depth()
         for _ in range(3):
             books.submit()
             books.depth()
@@ -70,7 +74,9 @@ def a_place_comes_back_once(ctx: Context) -> None:
             books.start(jobs[0])
         books.end(jobs[0], first)
         books.snapshot(jobs[0])
+        books.depth()
         books.end(jobs[0], second)
+        books.depth()
         books.end(jobs[0], first)
         books.start(jobs[0])
         books.depth()

@@ -9,10 +9,8 @@ import time
 from statistics import median
 from typing import Final, NamedTuple
 
-from counterfoil_conformance.report.events import NotRun
 from counterfoil_conformance.subjects.base import Subject
 from counterfoil_conformance.subjects.books import NEVER_MS
-from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.registry import Context, check
 from counterfoil_spec.ledger import Limits
 
@@ -23,12 +21,9 @@ _FACTOR: Final = 4.0
 _LEAST_US: Final = 25.0
 
 
-@check("R8")
+@check("R8", slow_over_a_pipe=True)
 def a_submit_costs_the_same_whatever_is_retained(ctx: Context) -> None:
     """Two measurements must agree before the ledger is blamed: a stall is not growth."""
-    if not ctx.is_full and not isinstance(ctx.subject, PythonSubject):
-        ctx.publish(NotRun("R8", "only --profile full has time for it over a pipe"))
-        return
     growth = [_measure(ctx.subject)]
     if growth[0].is_gross:
         growth.append(_measure(ctx.subject))

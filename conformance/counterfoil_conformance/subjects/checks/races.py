@@ -24,7 +24,7 @@ from counterfoil_conformance.subjects.recorded import framed, recorded_histories
 from counterfoil_conformance.subjects.registry import Context, check
 from counterfoil_spec.ledger import Limits
 
-__all__ = ["RACES", "Race", "judge_recorded", "only_late"]
+__all__ = ["LATENESS", "RACES", "Race", "judge_recorded", "only_late"]
 
 Json = dict[str, Any]
 
@@ -86,7 +86,7 @@ _DEPTH: Final[Json] = {"op": "depth"}
 # may well keep one asleep for a while, so in a race no less than this counts as late.
 _LOST_MS: Final = 1_500
 _LATE_MS: Final = 1_000.0
-_LATENESS: Final = frozenset({"W1", "W2", "W4", "W7"})
+LATENESS: Final = frozenset({"W1", "W2", "W4", "W7"})
 
 
 def _limits(max_queue: int, max_completed: int = 10) -> Limits:
@@ -195,6 +195,28 @@ RACES: Final[tuple[Race, ...]] = (
         (_submit("a"), _start("a")),
         ((_finish("a"),), (_on("snapshot", "a"), _submit("b")), (_on("result", "a"), _submit("c"))),
         (_DEPTH, *_reads("a", "b", "c")),
+    ),
+    Race(
+        "two ends of one job beside submits",
+        _limits(1),
+        (_submit("a"), _start("a")),
+        (
+            (_finish("a"),),
+            (_time_out("a"),),
+            (_submit("b"), _on("snapshot", "a"), _submit("c"), _DEPTH),
+        ),
+        (_DEPTH, *_reads("a", "b", "c"), _submit("d"), _DEPTH),
+    ),
+    Race(
+        "who was seen to end is swept",
+        _limits(4, 0),
+        (_submit("a"), _start("a")),
+        (
+            (_finish("a"),),
+            (_on("snapshot", "a"), _submit("b"), _on("snapshot", "a")),
+            (_on("result", "a"), _submit("c"), _on("result", "a")),
+        ),
+        (_DEPTH, *_reads("a")),
     ),
     Race(
         "an end and the submit that sweeps",
@@ -347,7 +369,7 @@ def only_late(ctx: Context, limits: Limits, histories: Sequence[Sequence[Call]])
     """Whether waits that were answered late are all there is to say against these histories."""
     setting = _setting(ctx, limits)
     broken = frozenset().union(*(judge(calls, setting).clauses for calls in histories))
-    return bool(broken) and broken <= _LATENESS
+    return bool(broken) and broken <= LATENESS
 
 
 def _setting(ctx: Context, limits: Limits, late_ms: float = 0.0) -> Setting:

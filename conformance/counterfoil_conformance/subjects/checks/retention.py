@@ -65,7 +65,7 @@ def _expect_an_order(ctx: Context, books: Books) -> None:
 def a_job_that_was_running_when_it_was_the_oldest_is_evicted_in_its_turn(ctx: Context) -> None:
     """Completions overtake a long job, sweeps pass it by, and then it ends (D5)."""
     for keep in (0, 1, 2):
-        books = ctx.books(Limits(4, NEVER_MS, keep))
+        books = ctx.books(Limits(2, NEVER_MS, keep))
         for _ in range(4):
             old = books.admit("old")
             books.start(old)
@@ -140,6 +140,24 @@ def _live(books: Books) -> list[str]:
     ended = {call.job for call in books.calls if call.op in _ENDS}
     issued = [(call.reply or {}).get("job") for call in books.calls if call.op == "submit"]
     return [job for job in issued if isinstance(job, str) and job not in ended]
+
+
+@check("R1 R3 R9", needs=("clock",))
+def by_age_whatever_the_clock_reads(ctx: Context) -> None:
+    """A month and a year of milliseconds: 32 bits are too few for either."""
+    for months in (1, 12):
+        books = ctx.books(Limits(4, 10, 50))
+        running, old = books.admit(), books.admit()
+        books.finish(old)
+        for _ in range(3 * months):
+            books.advance(10**9)
+        books.admit()
+        books.read_all(old, running)
+        young = books.admit()
+        books.finish(young)
+        books.advance(10)
+        books.admit()
+        books.read_all(young, running)
 
 
 @check("R1 R2 R3 R9")

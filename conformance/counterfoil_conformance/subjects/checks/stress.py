@@ -61,6 +61,7 @@ def _play(ctx: Context, limits: Limits, runner_ms: int) -> _Played:
     books.sequential = None
     message = {**_CREW, "ms": ms, "runner_ms": runner_ms, "max_calls": most}
     books.messages.append({"op": "stress", **message})
+    repro = books.repro()
     reply = ctx.subject.call("stress", timeout_s=60.0 + ms / 1000, **message)
     [crew] = recorded_histories(ctx.subject.name, reply)
     before = len(books.calls)
@@ -74,7 +75,7 @@ def _play(ctx: Context, limits: Limits, runner_ms: int) -> _Played:
         books.depth()
     history = framed([], crew, books.calls[before:])
     ctx.opened.remove(books)
-    return _Played(history, reply, books.repro())
+    return _Played(history, reply, repro)
 
 
 def _expect_rest(ctx: Context, depth: int) -> None:

@@ -5,10 +5,11 @@ through its wake-up. Lateness is judged against the tolerance, the round trip an
 at that moment (see `oracle/waiting`); a wait that is not answered at all is told here.
 """
 
+import time
 from typing import Final
 
 from counterfoil_conformance.errors import Violation
-from counterfoil_conformance.subjects.books import NEVER_MS, Posted
+from counterfoil_conformance.subjects.books import NEVER_MS, Books, Posted
 from counterfoil_conformance.subjects.registry import Context, Stop, check
 from counterfoil_spec.ledger import Limits
 
@@ -42,7 +43,7 @@ def _took_s(wait: Posted) -> float:
     return (answer.return_us - answer.call_us) / 1e6
 
 
-@check("W1")
+@check("W1", second_look=True)
 def a_wait_on_a_terminal_job_returns_at_once(ctx: Context) -> None:
     books = ctx.books(_ROOMY)
     for how in _ENDS:
@@ -56,7 +57,7 @@ def a_wait_on_a_terminal_job_returns_at_once(ctx: Context) -> None:
             books.snapshot(job)
 
 
-@check("W4")
+@check("W4", second_look=True)
 def a_wait_whose_budget_runs_out_tells_the_current_state(ctx: Context) -> None:
     books = ctx.books(_ROOMY)
     for budget_ms, begin in ((1, False), (40, True), (300, False)):
@@ -71,7 +72,7 @@ def a_wait_whose_budget_runs_out_tells_the_current_state(ctx: Context) -> None:
         books.read_all(job)
 
 
-@check("W7")
+@check("W7", second_look=True)
 def a_wait_on_an_unknown_id_returns_at_once(ctx: Context) -> None:
     books = ctx.books(Limits(8, NEVER_MS, 0))
     gone = books.admit()
@@ -79,17 +80,23 @@ def a_wait_on_an_unknown_id_returns_at_once(ctx: Context) -> None:
     books.admit()
     for job in (gone, "no-such-job"):
         books.snapshot(job)
-        wait = books.post(None, "wait", job=job, budget_ms=_LONG_MS)
-        why = "the id was unknown before the wait"
-        if wait.reply(_LONG_MS / 1000 + _PATIENCE_S) is None:
-            ctx.subject.restart()
-            raise Violation("W7", f"{why}, and it was never answered")
-        if _took_s(wait) * 1000 > ctx.tolerance_ms:
-            raise Violation("W7", f"{why}, and it was answered after {_took_s(wait):.3f} s")
+        took_s = min(_unknown_wait_s(ctx, books, job) for _ in range(2))
+        if took_s * 1000 > ctx.tolerance_ms:
+            why = f"the id was unknown before the wait, and it was answered after {took_s:.3f} s"
+            raise Violation("W7", why)
         ctx.ok("W7")
 
 
-@check("W2 W6", needs=("lanes",))
+def _unknown_wait_s(ctx: Context, books: Books, job: str) -> float:
+    """How long a wait on an unknown id takes."""
+    wait = books.post(None, "wait", job=job, budget_ms=_LONG_MS)
+    if wait.reply(_LONG_MS / 1000 + _PATIENCE_S) is None:
+        ctx.subject.restart()
+        raise Violation("W7", "the id was unknown before the wait, and it was never answered")
+    return _took_s(wait)
+
+
+@check("W2 W6", needs=("lanes",), second_look=True)
 def all_waiters_are_woken_by_the_end_and_by_nothing_else(ctx: Context) -> None:
     """Four waiters on a pending job; it starts, it ends; waiters with short budgets beside them."""
     books = ctx.books(_ROOMY)
@@ -108,7 +115,7 @@ def all_waiters_are_woken_by_the_end_and_by_nothing_else(ctx: Context) -> None:
         _collect(ctx, [*waits, short], 0.1, "W2", why)
 
 
-@check("W2 W6", needs=("lanes",))
+@check("W2 W6", needs=("lanes",), second_look=True)
 def an_end_close_to_the_wait_is_not_missed(ctx: Context) -> None:
     """Wait and terminal call are sent together, again and again, at every small distance."""
     books = ctx.books(Limits(8, NEVER_MS, 500))
@@ -123,7 +130,7 @@ def an_end_close_to_the_wait_is_not_missed(ctx: Context) -> None:
         _collect(ctx, waits, 0.1, "W2", why)
 
 
-@check("W4", needs=("lanes",))
+@check("W4", needs=("lanes",), second_look=True)
 def waiters_keep_their_own_budgets(ctx: Context) -> None:
     """Different budgets on one job: each returns at its own time, the others sleep on."""
     books = ctx.books(_ROOMY)
@@ -139,7 +146,24 @@ def waiters_keep_their_own_budgets(ctx: Context) -> None:
     _collect(ctx, waits[3:], 0.3, "W2", "the job ended while it waited")
 
 
-@check("W7", needs=("lanes",))
+@check("W4", needs=("lanes",), second_look=True)
+def the_ends_of_other_jobs_move_no_budget(ctx: Context) -> None:
+    """Where all jobs share one wake-up, each end wakes all: the others sleep on, and no longer."""
+    books = ctx.books(_ROOMY)
+    job = books.admit()
+    short_ms, long_ms = 300, 6_000 if ctx.is_full else 1_500
+    short = books.post(1, "wait", job=job, budget_ms=short_ms)
+    long = books.post(2, "wait", job=job, budget_ms=long_ms)
+    until = time.monotonic() + (short_ms + 3 * ctx.tolerance_ms) / 1000
+    while time.monotonic() < until:
+        books.finish(books.admit())
+        books.pause(0.03)
+    _collect(ctx, [short], short_ms / 1000, "W4", "its budget ran out and it did not return")
+    _collect(ctx, [long], long_ms / 1000, "W4", "its budget ran out and it did not return")
+    books.snapshot(job)
+
+
+@check("W7", needs=("lanes",), second_look=True)
 def a_job_evicted_under_its_waiters_does_not_hang_them(ctx: Context) -> None:
     """Nothing is retained: the submit right after the end evicts the job they wait for."""
     books = ctx.books(Limits(8, NEVER_MS, 0))
