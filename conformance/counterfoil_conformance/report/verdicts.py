@@ -95,7 +95,12 @@ class Docket:
                 for clause in clauses:
                     self._ran[clause].append(check)
                     self._seconds[clause] += seconds  # type: ignore[assignment]
-            case Declared(clause, why) | Untestable(clause, why) | Undecided(clause, why):
+            case Untestable(clause, why):
+                # Of several checks the one that lacks least is the shortest way to a verdict.
+                known = self._notes[clause].get(Untestable)
+                if known is None or why.count("`") < known.count("`"):
+                    self._notes[clause][Untestable] = why
+            case Declared(clause, why) | Undecided(clause, why):
                 self._notes[clause].setdefault(type(event), why)
             case NotRun(clause, why, applies):
                 self._notes[clause].setdefault(NotRun, why)

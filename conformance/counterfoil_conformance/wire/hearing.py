@@ -76,6 +76,7 @@ def hear(session: Session, publish: Publish) -> None:
         session.find(
             fault.clause, fault.why, allowed=fault.allowed, answers=answers, should=fault.should
         )
+    _witness_ends(session)
     session.flush()
     setting = setting_of(session)
     judgement = judge(session.history, setting)
@@ -90,6 +91,14 @@ def hear(session: Session, publish: Publish) -> None:
             shown, left = smallest(session.history, setting, accusation, until_s)
         told.add(accusation.clause)
         _publish(session, shown, left)
+
+
+def _witness_ends(session: Session) -> None:
+    """S9 of every job that was seen ended, T5 of those that had to fail and did."""
+    ended = [job for job in session.jobs.values() if job.ended_us is not None]
+    session.ok("S9", len(ended))
+    fell = [job for job in ended if job.kind in ("failing", "crashing") and job.state == "failed"]
+    session.ok("T5", len(fell))
 
 
 def _proved(accusations: Sequence[Accusation]) -> Iterator[Accusation]:

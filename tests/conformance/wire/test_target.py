@@ -1,6 +1,14 @@
+import asyncio
+import tomllib
+
 import pytest
 
 from counterfoil_conformance.errors import UsageError
+from counterfoil_conformance.report.events import NotRun, Untestable
+from counterfoil_conformance.run import RunOptions
+from counterfoil_conformance.wire.registry import Context
+from counterfoil_conformance.wire.run import _choose, all_checks
+from counterfoil_conformance.wire.session import Session
 from counterfoil_conformance.wire.target import load_target, parse_target
 
 FULL = """
@@ -120,3 +128,54 @@ def test_a_file_that_is_missing_or_no_toml_is_a_usage_error(tmp_path):
     file.write_text("limits = [")
     with pytest.raises(UsageError, match="not TOML"):
         load_target(file)
+
+
+def verdicts_without(*keys):
+    """What is told before the first request of a target file that lacks these keys."""
+    data = tomllib.loads(FULL) | {"exclusive": True}
+    for key in keys:
+        section, _, name = key.partition(".")
+        data = {**data, section: {k: v for k, v in data.get(section, {}).items() if k != name}}
+    told = []
+    chosen = _choose(all_checks().values(), parse_target(data), RunOptions(), told.append)
+    return {check.name for check in chosen}, told
+
+
+NEEDED = sorted({key for check in all_checks().values() for key in check.needs})
+
+
+@pytest.mark.parametrize("key", [key for key in NEEDED if "." in key])
+def test_a_key_left_out_is_named_by_the_clauses_that_need_it_and_by_no_other(key):
+    full, _ = verdicts_without()
+    left, told = verdicts_without(key)
+    named = {event.clause for event in told if isinstance(event, Untestable) and key in event.why}
+    lost = {name for name in full - left if key in all_checks()[name].needs}
+    assert {clause for name in lost for clause in all_checks()[name].clauses} <= named
+    needy = [check for check in all_checks().values() if key in check.needs]
+    assert named <= {clause for check in needy for clause in check.clauses}
+    for check in all_checks().values():
+        # What does not need the key is asked all the same (an `unless` aside).
+        if check.name in full and key not in check.needs:
+            assert check.name in left
+
+
+def test_a_target_file_that_says_nothing_leaves_what_needs_nothing():
+    told = []
+    target = parse_target({"base_url": "http://127.0.0.1:8000"})
+    chosen = _choose(all_checks().values(), target, RunOptions(), told.append)
+    assert chosen
+    assert all(not check.needs for check in chosen)
+    clauses = {clause for check in chosen for clause in check.clauses}
+    assert {"E4", "E5", "E8", "E9", "G3", "S8", "W7", "H5", "H12", "H13"} <= clauses
+    assert all(isinstance(event, Untestable | NotRun) for event in told)
+
+
+def test_an_empty_list_of_public_routes_is_a_configuration_and_no_lack():
+    _, told = verdicts_without()
+    assert not [event for event in told if event.clause == "H14"]
+    data = tomllib.loads(FULL) | {"dialect": {"public": []}}
+    events = []
+    session = Session(parse_target(data), RunOptions(), events.append)
+    ctx = Context(session, RunOptions(), events.append)
+    asyncio.run(all_checks()["public_routes_are_public"].run(ctx))
+    assert [(event.clause, event.applies) for event in events] == [("H14", False)]

@@ -24,6 +24,12 @@ LIVE: Final = ("pending", "running")
 END_WITHIN_S: Final = 45.0
 
 
+ALREADY: Final = (
+    "something answered at `base_url` before the run began, so `[process] start` was not used: "
+    "stop it first, or say in `process.{}` how to end it"
+)
+
+
 @check(
     "X1",
     needs=("process.start", "bodies.slow"),
@@ -36,7 +42,7 @@ async def a_restart_forgets_everything(ctx: Context) -> None:
     """After a restart old ids are 404 everywhere and the queue is empty."""
     process: TargetProcess = ctx.session.process
     if not process.can_kill():
-        ctx.untestable("X1", "process.kill")
+        ctx.untestable("X1", ALREADY.format("kill"))
         return
     life = ctx.another_life()
     try:
@@ -104,7 +110,7 @@ async def a_stop_drains(ctx: Context) -> None:
     """SIGTERM: not ready, no admission, jobs finish, waiters are answered, exit code 0."""
     process: TargetProcess = ctx.session.process
     if not process.can_stop():
-        ctx.untestable("X4", "process.stop")
+        ctx.untestable("X4", ALREADY.format("stop"))
         return
     await _finish_in_time(ctx, process)
     if ctx.target.has("bodies.hanging"):
