@@ -20,6 +20,8 @@ __all__ = ["Pace"]
 _TRIPS_KEPT: Final = 1024
 _SURELY_LATE_US: Final = 1_000_000
 _STRIKES: Final = 3
+_PROMPT_US: Final = 50_000
+_MANY: Final = 7
 _ONE_MOMENT_US: Final = 200_000
 _STALL_US: Final = 10_000
 
@@ -120,6 +122,14 @@ class Pace(Reporting):
             return self.slack_us(due_us)
         measured = max(*meanwhile, self._usual_trip_us())
         return int(self.tolerance_ms * 1000) + measured + self.lag.between_us(due_us, return_us)
+
+    def was_prompt(self, due_us: int, return_us: int) -> bool:
+        """Whether many reads began and came back quickly between the two moments.
+
+        A machine that has no time for one answer has none for so many others.
+        """
+        between = [trip for at, trip in self._trips if at <= return_us and at - trip >= due_us]
+        return sum(trip < _PROMPT_US for trip in between) >= _MANY
 
     def usual_trip_ms(self) -> float:
         """The median of the round trips kept."""

@@ -273,3 +273,40 @@ class _(App):
         if response.status == 429:
             time.sleep(0.6)
         return response
+
+
+class _LateFor(ThreadedFront):
+    """Waiters of jobs that end in one way are told 700 ms later."""
+
+    state = ""
+
+    def park(self, parked):
+        began_ms = now_ms()
+        super().park(parked)
+        if parked.job.state == self.state and now_ms() - began_ms > 100:
+            time.sleep(0.7)
+
+
+@fault("w2-failed-late", "W2 W6 H7")
+class _(_LateFor):
+    """Waiters of a job that fails are told 700 ms later."""
+
+    state = "failed"
+
+
+@fault("w2-timeout-late", "W2 W6 H7")
+class _(_LateFor):
+    """Waiters of a job that times out are told 700 ms later."""
+
+    state = "timeout"
+
+
+@fault("w2-only-patient", "W2 W6 H7 W4")
+class _(App):
+    """Who asks for less than two seconds is not woken, and sleeps through the budget."""
+
+    def park(self, job, budget_ms, answer):
+        if budget_ms is not None and 0 < budget_ms < 2000 and job.state in LIVE:
+            time.sleep(budget_ms / 1000)
+            return answer()
+        return super().park(job, budget_ms, answer)

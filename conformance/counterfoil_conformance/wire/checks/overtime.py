@@ -254,7 +254,12 @@ async def _result_is_409(ctx: Context, job: Job) -> None:
 
 async def _judge_waits(ctx: Context, cast: Cast, waits: list[asyncio.Task[Reading]]) -> None:
     """W2 of an end by timeout, W3 of the job that was pending all the time."""
-    for job, task in zip(cast.all, waits, strict=True):
+    due = [(job, task) for job, task in zip(cast.all, waits, strict=True) if job.terminal]
+    while not all(task.done() for _, task in due):
+        # How prompt the target is while somebody still waits.
+        await ctx.session.status(cast.all[0])
+        await asyncio.sleep(0.03)
+    for job, task in due:
         reading = await task
         if judge_waiters(ctx, job, [reading], "W2") and reading.terminal:
             ctx.ok("W3")

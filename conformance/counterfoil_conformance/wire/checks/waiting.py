@@ -22,6 +22,8 @@ from counterfoil_conformance.wire.steps import (
 )
 
 BUDGET_MS = 4000
+# A server may treat the patient and the impatient differently.
+BUDGETS_MS = (BUDGET_MS, 900, 1_900, 60_000)
 
 
 def early_clause(job: Job, reading: Reading) -> str:
@@ -42,7 +44,8 @@ def judge_waiters(ctx: Context, job: Job, readings: list[Reading], clauses: str)
         if not answer.ok or is_gone(reading):
             continue  # the hook and the judge have seen it
         allowed_us = ctx.session.allowed_us(due_us, answer.return_us)
-        if ctx.session.is_late("W2", late_us, allowed_us, due_us):
+        shown = late_us > allowed_us and ctx.session.was_prompt(due_us, answer.return_us)
+        if ctx.session.is_late("W2", late_us, allowed_us, due_us) or shown:
             good = False
             ctx.fail(
                 clauses.split(maxsplit=1)[0],
@@ -150,7 +153,10 @@ async def waits_issued_around_a_quick_end_are_answered(ctx: Context) -> None:
             continue
         async with polled(ctx, job, 0.004):
             readings = await asyncio.gather(
-                *(delayed_wait(ctx, job, 0.0011 * k * (number % 5), c) for k, c in enumerate(ready))
+                *(
+                    delayed_wait(ctx, job, 0.0011 * k * (number % 5), BUDGETS_MS[k % 4], conn)
+                    for k, conn in enumerate(ready)
+                )
             )
             await ended(ctx, job, period_s=0.005)
         missed += not judge_waiters(ctx, job, list(readings), "W2 W6")
@@ -160,11 +166,13 @@ async def waits_issued_around_a_quick_end_are_answered(ctx: Context) -> None:
         conn.close()
 
 
-async def delayed_wait(ctx: Context, job: Job, delay_s: float, conn: Connection) -> Reading:
+async def delayed_wait(
+    ctx: Context, job: Job, delay_s: float, budget_ms: int, conn: Connection
+) -> Reading:
     """A wait after a delay, on a warm connection."""
     if delay_s:
         await asyncio.sleep(delay_s)
-    return await ctx.session.wait(job, BUDGET_MS, conn=conn if conn.alive else None)
+    return await ctx.session.wait(job, budget_ms, conn=conn if conn.alive else None)
 
 
 @check("W7 G3 S8")

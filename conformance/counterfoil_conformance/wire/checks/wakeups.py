@@ -108,7 +108,7 @@ def _wait_early(ctx: Context, round_: _Round) -> None:
     """Waiters from now on, on each job; on the first one some at every phase of its life."""
     slow_ms = ctx.target.bodies.slow_ms or 0
     for job in round_.jobs:
-        waits = [_wait_at(ctx, job, now_us(), slow_ms + BEYOND_MS) for _ in range(2)]
+        waits = [_wait_at(ctx, job, now_us(), slow_ms + more) for more in (700, BEYOND_MS)]
         round_.waits[job.id] = [asyncio.create_task(wait) for wait in waits]
     for job in round_.slow[:1]:
         step_us = slow_ms * 950 // PHASES
