@@ -28,7 +28,7 @@ from counterfoil_conformance.wire.reading import at_pointer
 from counterfoil_conformance.wire.session import CURRENT_CHECK, Session
 from counterfoil_conformance.wire.target import Target, parse_target
 
-__all__ = ["MAIN", "OTHERS", "SERVE", "Setup", "own_target", "run"]
+__all__ = ["IN_FULL", "MAIN", "OTHERS", "SERVE", "Setup", "own_target", "run"]
 
 _TOKEN: Final = "counterfoil-checks-itself"
 _PREFIX: Final = "/v1/models/probe"
@@ -64,6 +64,8 @@ OTHERS: Final = (
     Setup("T4", timeout_ms=0, late_ms=1200),
     Setup("T1", workers=1, timeout_ms=600, late_ms=1600, max_stuck=0),
 )
+# Those that take minutes: a job that nobody ends, for the waits of 30 and of 300 s.
+IN_FULL: Final = (Setup("W5", timeout_ms=0, late_ms=1200),)
 
 
 def run(
@@ -79,7 +81,7 @@ def run(
     elsewhere = frozenset(clause for setup in OTHERS for clause in setup.clauses.split())
     if not options.only or options.only - elsewhere:
         judge(own_target(_free_port(), MAIN), options, publish)
-    for setup in OTHERS:
+    for setup in (*OTHERS, *(IN_FULL if options.profile == "full" else ())):
         clauses = frozenset(setup.clauses.split())
         if not options.only or options.only & clauses:
             judge(own_target(_free_port(), setup), replace(options, only=clauses), publish)

@@ -330,3 +330,20 @@ class _(App):
         if text is not None and not re.fullmatch(r"[+-]?[0-9]+", text):
             return self.answers.error(500, f"invalid literal: {text!r}", "no")
         return super().wait_budget_ms(text)
+
+
+@fault("w5-default-is-40-s", "W5 W4", full=True, timeout_ms=45_000)
+class _(App):
+    """Without a timeout the wait ends after 40 s."""
+
+    def wait_budget_ms(self, text):
+        return 40_000 if text is None else super().wait_budget_ms(text)
+
+
+@fault("w5-no-cap", "W5 W4", full=True, timeout_ms=400_000, hang_ms=390_000)
+class _(_Reading):
+    """A timeout above the cap is taken as it is."""
+
+    def other(self, text):
+        number = self.number(text)
+        return number if number and number > 300_000 else None
