@@ -51,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(_which(error, settings))
-    code = _run_loop(core, listener)
+    try:
+        code = _run_loop(core, listener)
+    except ConfigError as error:
+        return _refuse(str(error))
     if core.pool.stuck or core.pool.busy:
         sys.stdout.flush()
         os._exit(code)  # the interpreter must not wait for, or tear down under, a stuck run

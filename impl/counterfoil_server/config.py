@@ -116,14 +116,15 @@ def _choice(name: str, words: tuple[str, ...], text: str) -> Key:
 
 _DAY: Final = 86_400_000
 _NO_SPACE: Final = r"[!-~]*"
-_SAFE_PATH: Final = r"(/[A-Za-z0-9._~-]+)*"
+_WORD: Final = "printable ASCII without spaces"
+_SAFE_PATH: Final = r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)*"  # clients resolve /. and /.. themselves
 
 KEYS: Final = (
     Key("host", str, _matches(r"[!-~]+"), "a host name or address", "where to listen"),
     _span("port", 0, 65535, "where to listen; 0 = a port that the system chooses"),
     Key("port_file", str, _any, "a path", "write the chosen port into this file once it is ready"),
     Key("prefix", str, _matches(_SAFE_PATH), "/segments of [A-Za-z0-9._~-]", "path before /jobs"),
-    Key("token", str, _matches(_NO_SPACE), "printable ASCII", "what clients must bear", True),
+    Key("token", str, _matches(_NO_SPACE), _WORD, "what clients must bear", True),
     Key(
         "processes",
         int,
@@ -150,9 +151,7 @@ KEYS: Final = (
     _span("keep_alive", 100, _DAY, "ms that an idle connection is kept"),
     _span("grace", 0, _DAY, "ms that jobs may still take after SIGTERM"),
     _choice("runner", ("internal", "external", "both"), "who runs the jobs"),
-    Key(
-        "runner_token", str, _matches(_NO_SPACE), "printable ASCII", "what runners must bear", True
-    ),
+    Key("runner_token", str, _matches(_NO_SPACE), _WORD, "what runners must bear", True),
     _span("runner_lease", 100, _DAY, "ms after which a silent external runner has lost its job"),
     Key("event_log", str, _any, "a path", "append every call to the ledger to this file (JSONL)"),
     _choice("log_level", ("debug", "info", "warning", "error"), "how much to log"),
@@ -217,6 +216,11 @@ def _check_together(settings: Settings) -> None:
         raise ConfigError(
             f"host = {settings.host!r}: allowed without a token: a loopback address "
             "(127.0.0.1, ::1, localhost); set token to listen anywhere else"
+        )
+    if settings.model_card and settings.model in ("digits", "probe"):
+        raise ConfigError(
+            f"model_card = {settings.model_card!r}: allowed with a model that is a file, "
+            f"and model = {settings.model!r} brings its own"
         )
     if settings.runner != "internal" and not settings.runner_token:
         raise ConfigError(f"runner = {settings.runner!r}: allowed with runner_token set: any")

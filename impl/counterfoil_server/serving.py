@@ -25,7 +25,7 @@ from typing import Any, Final
 from sanic import Sanic
 
 from counterfoil_server.app import App, build_app
-from counterfoil_server.config import Settings
+from counterfoil_server.config import ConfigError, Settings
 from counterfoil_server.core import Core
 from counterfoil_server.wire_protocol import BoundedProtocol
 
@@ -91,12 +91,12 @@ async def running(
 
 
 async def serve(core: Core, listener: socket.socket) -> int:
-    """Serve until a signal says stop; the exit code."""
+    """Serve until a signal says stop; the exit code. ConfigError if the port cannot be told."""
     stop = _signals()
     async with running(core, listener):
         url = url_of(listener)
         if core.settings.port_file:
-            _write_port(Path(core.settings.port_file), listener.getsockname()[1])
+            _write_port(core.settings.port_file, listener.getsockname()[1])
         print(f"listening on {url}", flush=True)
         await stop.get()
         _log.info("stopping: no job is admitted any more")
@@ -141,8 +141,12 @@ async def _close(server: Any) -> None:
     await asyncio.sleep(0)
 
 
-def _write_port(path: Path, port: int) -> None:
+def _write_port(file: str, port: int) -> None:
     """Written beside and moved, so that a reader sees all of it or nothing."""
+    path = Path(file)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(f"{port}\n")
-    beside.replace(path)
+    try:
+        beside.write_text(f"{port}\n")
+        beside.replace(path)
+    except OSError as error:
+        raise ConfigError(f"port_file = {file!r}: {error.strerror}") from None

@@ -65,6 +65,7 @@ def render(core: Core, violations: Sequence[Violation]) -> bytes:
         ("workers busy", f"{core.pool.busy} of {core.pool.size}"),
         ("threads left behind", core.pool.stuck),
         ("claims of external runners", len(core.leases)),
+        ("external runners that wait", len(core.leases.turns)),
         ("calls to /infer", core.runner.calls),
     ]
     limits = [

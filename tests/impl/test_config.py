@@ -36,6 +36,9 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path):
         ({"runner": "mine"}, ("runner", "'mine'", "internal, external, both")),
         ({"prefix": "v1"}, ("prefix", "'v1'")),
         ({"prefix": "/v1/"}, ("prefix", "'/v1/'")),
+        ({"prefix": "/v1/../x"}, ("prefix", "'/v1/../x'")),
+        ({"prefix": "/."}, ("prefix", "'/.'")),
+        ({"model_card": "x.toml"}, ("model_card", "'x.toml'", "a model that is a file")),
         ({"processes": "2"}, ("processes", "'2'", "1 (the ledger is in memory")),
         ({"token": "a b"}, ("token", "(hidden)", "printable ASCII")),
         ({"host": "0.0.0.0"}, ("host", "'0.0.0.0'", "without a token")),
@@ -78,6 +81,10 @@ def test_a_wrong_file_is_one_line_too(tmp_path, text, words):
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_loopback_needs_no_token(host):
     assert load_settings({"host": host}, {}, None).host == host
+
+
+def test_a_prefix_may_hold_dots():
+    assert load_settings({"prefix": "/v1.2/..x/a."}, {}, None).prefix == "/v1.2/..x/a."
 
 
 def test_with_a_token_any_address_is_allowed():

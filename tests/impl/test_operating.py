@@ -66,6 +66,16 @@ def test_the_proxy_outlasts_the_longest_wait():
     assert int(mebibytes) * 2**20 > Settings().max_body
 
 
+def test_the_proxy_keeps_inside_what_is_for_operators():
+    proxy = (ROOT / "deploy" / "nginx.conf").read_text()
+    (kept,) = re.findall(r"location ~ (\S+) \{ return 404; \}", proxy)
+    for path in ("metrics", "status", "runner/claim"):
+        assert re.match(kept, f"/v1/models/digits/{path}")
+    for path in ("jobs", "jobs/job_status", "infer"):
+        assert not re.match(kept, f"/v1/models/digits/{path}")
+    assert not re.search(r"location\s*=?\s*/(metrics|status)", proxy)
+
+
 def test_the_unit_waits_longer_than_the_grace():
     unit = (ROOT / "deploy" / "counterfoil.service").read_text()
     (seconds,) = re.findall(r"TimeoutStopSec=(\d+)", unit)

@@ -148,6 +148,9 @@ def test_a_wrong_start_is_one_line_and_exit_code_2(tmp_path):
     assert "without a token" in refused("--host", "0.0.0.0")
     assert "in memory" in refused("--processes", "2")
     assert "no such file" in refused("--model", str(tmp_path / "none.onnx"))
+    nowhere = str(tmp_path / "none" / "file")
+    assert "port_file = " in refused("--port-file", nowhere, "--model", "probe")
+    assert "event_log = " in refused("--event-log", nowhere, "--model", "probe")
 
 
 def test_a_port_that_is_taken_is_one_line(process):
