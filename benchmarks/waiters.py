@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from counterfoil_server.open_files import room_for
+
 __all__ = ["Crowd", "Wakes", "wake_all", "wakes"]
 
 
@@ -119,6 +121,7 @@ async def served() -> AsyncIterator[Server]:
 
 async def wake_all(number: int) -> Crowd:
     """Hold `number` waiters, weigh them, end the job, and count who hears of it."""
+    room_for(number)
     async with served() as server:
         job_id = await server.submit()
         for _ in range(50):
@@ -142,6 +145,7 @@ async def wakes(among: int, samples: int) -> Wakes:
 
     The bare loop round trip beside it is a `/healthz` on an open connection, under the same crowd.
     """
+    room_for(among)
     async with served() as server:
         await server.submit()
         held_id, _ = await server.claim()

@@ -12,6 +12,7 @@ from counterfoil_server.config import KEYS, ConfigError, Settings, load_settings
 from counterfoil_server.core import Core
 from counterfoil_server.logs import set_up_logging
 from counterfoil_server.models import ModelError, load_model
+from counterfoil_server.open_files import room_for
 from counterfoil_server.serving import bind, new_loop, serve
 
 __all__ = ["add_arguments", "run"]
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
             return _show(settings)
         core = Core(settings, model)
         listener = bind(settings)
+        room_for(settings.max_connections)
     except (ConfigError, ModelError) as error:
         return _refuse(str(error))
     except OSError as error:

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -18,7 +19,16 @@ from counterfoil_server.config import Settings
 from counterfoil_server.core import Core
 from counterfoil_server.probe_model import ProbeModel
 
-COMMAND = [sys.executable, "-m", "counterfoil_conformance", "serve", "--port", "0"]
+COMMAND = [
+    sys.executable,
+    "-m",
+    "counterfoil_conformance",
+    "serve",
+    "--port",
+    "0",
+    "--max-connections",
+    "100",
+]
 PROBE = [*COMMAND, "--model", "probe", "--async-enabled", "--workers", "2"]
 
 
@@ -163,6 +173,28 @@ def test_check_shows_the_configuration_and_hides_the_token():
     assert done.returncode == 0
     assert "async_max_queue = 7\n" in done.stdout and "token = (hidden)\n" in done.stdout
     assert "s3cret" not in done.stdout + done.stderr
+
+
+def served_under(soft, hard, *words):
+    """How many files a server may open that was started under these limits, and what it says."""
+    limit = ["sh", "-c", f'ulimit -Sn {soft}; ulimit -Hn {hard}; exec "$@"', "sh"]
+    child = subprocess.Popen(
+        [*limit, *PROBE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline().startswith("listening")
+        allowed = resource.prlimit(child.pid, resource.RLIMIT_NOFILE)[0]
+        child.terminate()
+        return allowed, child.communicate(timeout=60)[1]
+    finally:
+        child.kill()
+
+
+def test_it_allows_itself_the_files_that_its_connections_need():
+    allowed, said = served_under(256, 1024, "--max-connections", "700")
+    assert allowed >= 700 and "max_connections" not in said
+    allowed, said = served_under(256, 512, "--max-connections", "700")
+    assert allowed == 512 and "max_connections is 700" in said and "ulimit -n" in said
 
 
 def test_a_core_is_not_served_from_another_process_than_its_own(monkeypatch):
