@@ -35,6 +35,7 @@ from counterfoil_spec.wire import Route
 __all__ = ["Calls", "TargetGone"]
 
 CLOCK_ID: Final = "wire"
+_REFUSED_FOR_FORM: Final = (400, 404, 405, 413, 415, 422)
 _NONCE: Final = string.ascii_letters + string.digits
 
 
@@ -167,7 +168,7 @@ class Calls(Patience):
     ) -> Submitted:
         """`POST /jobs` with a body of the target file (or the one given)."""
         used_nonce = nonce or self.nonce()
-        task_id = None
+        task_id, ours = None, body is None and not headers
         if body is None:
             body, task_id = self.compose(kind, named=named, nonce=used_nonce)
         path = f"{self.target.prefix}/jobs"
@@ -178,7 +179,15 @@ class Calls(Patience):
         submitted = self.submitted(answer, kind, body, task_id)
         if submitted.job is not None:
             submitted.job.nonce = used_nonce
+        elif ours and answer.ok and answer.status in _REFUSED_FOR_FORM and self._admits(kind):
+            said = f"a `{kind}` body, as was admitted before, is answered {answer.status}"
+            allowed = "202, or 429 while the queue is full"
+            self.find("A3", said, allowed=allowed, answers=(answer,))
         return submitted
+
+    def _admits(self, kind: str) -> bool:
+        """Whether a body of that kind is one that the target takes."""
+        return any(job.kind == kind for job in self.jobs.values())
 
     def submitted(
         self, answer: Answer, kind: str, body: bytes, task_id: str | None = None
@@ -195,7 +204,11 @@ class Calls(Patience):
 
     def _admit(self, answer: Answer, kind: str, body: bytes, task_id: str | None) -> Job | None:
         """Record a submit of any outcome; the job, where it was admitted."""
-        if answer.ok and answer.status not in (202, 429) and answer.status < 500:
+        exact = answer.request.path == f"{self.target.prefix}/jobs"
+        if exact and answer.ok and 200 <= answer.status < 400 and answer.status != 202:
+            said = f"a submit is answered {answer.status}"
+            self.find("H3", said, allowed="202, or a refusal", answers=(answer,))
+        elif answer.ok and answer.status not in (202, 429) and answer.status < 500:
             return None  # refused for its form: it took no place
         if answer.trouble == "refused":
             return None  # it never left

@@ -140,6 +140,16 @@ class _(App):
         return route
 
 
+@fault("h5-below-an-action", "H5")
+class _(App):
+    """What stands below `/result` or `/wait` of a job is taken for it."""
+
+    def route_below(self, parts):
+        if len(parts) == 4 and parts[0] == "jobs" and parts[2] in ("result", "wait"):
+            return super().route_below(parts[:3])
+        return super().route_below(parts)
+
+
 @fault("h5-action-prefix", "H5", full=True)
 class _(App):
     """`/resultx` is taken for `/result`."""

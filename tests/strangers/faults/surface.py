@@ -1,6 +1,7 @@
 """H1 to H4: the 202, the 429, and what they promise."""
 
 import time
+from dataclasses import replace
 
 from strangers.answers import Answers
 from strangers.app import App
@@ -51,6 +52,43 @@ class _(App):
         if any("c2xlZXA" in image for image in order.work.images):
             time.sleep(0.5)
         return response
+
+
+@fault("h1-late-while-busy", "H1 H4")
+class _(App):
+    """The 202 is 500 ms late when a job runs already."""
+
+    def submit(self, order, request):
+        with self.book.lock:
+            busy = any(job.state == "running" for job in self.book.table.values())
+        if busy:
+            time.sleep(0.5)
+        return super().submit(order, request)
+
+
+@fault("h3-known-name-is-200", "H3 A8")
+class _(App):
+    """A second submit with a `req_id` that was seen before is answered 200."""
+
+    def submit(self, order, request):
+        response = super().submit(order, request)
+        names = self.__dict__.setdefault("names", set())
+        if response.status == 202 and order.req_id in names:
+            response = replace(response, status=200)
+        names.add(order.req_id)
+        return response
+
+
+@fault("a3-every-ninth-is-422", "A3")
+class _(App):
+    """Every ninth good request is refused as if its images were bad."""
+
+    def submit(self, order, request):
+        with self.book.lock:
+            self.count = self.__dict__.setdefault("count", 0) + 1
+            if self.count % 9 == 0:
+                return self.answers.refused(422, "no images", [("/images", "no images")])
+        return super().submit(order, request)
 
 
 @fault("h2-done-at-once", "H2 S6 G2 S5 W1 W2 W4 A5 A2 H4 T5 T6")

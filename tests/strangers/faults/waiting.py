@@ -187,6 +187,18 @@ class _(Book):
         return begun
 
 
+@fault("w3-start-wakes-one-of-several", "W3 W4")
+class _(Book):
+    """The start of the run wakes one waiter, where there are several."""
+
+    def begin(self, job):
+        begun = super().begin(job)
+        with self.lock:
+            if begun and job.counted and len(job.watchers) > 1:
+                job.watchers.pop()()
+        return begun
+
+
 @fault("w4-any-end-wakes", "W4 W3 W2")
 class _(Book):
     """The end of any job wakes the waiters of all."""

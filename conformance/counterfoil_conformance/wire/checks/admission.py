@@ -56,13 +56,14 @@ async def a_full_queue_is_full_and_a_free_place_is_free(ctx: Context) -> None:
         jobs.append(holder)
     await asyncio.gather(*(ctx.session.status(job) for job in jobs))
     _judge_burst(ctx, bound, sent, jobs)
-    waits = [asyncio.create_task(waited(ctx, job, 20_000)) for job in jobs]
+    # Two of each: a start may wake one of several waiters.
+    waits = [(job, asyncio.create_task(waited(ctx, job, 20_000))) for job in jobs for _ in "ab"]
     await asyncio.sleep(0.12)  # the first of them run by now
     await census(ctx)
     await _stays_full(ctx, jobs, bound)
     await census(ctx)
     await _places_come_free(ctx, jobs, bound)
-    await _pending_waiters(ctx, jobs, waits)
+    await _pending_waiters(ctx, waits)
 
 
 def _judge_burst(ctx: Context, bound: int, sent: list[Submitted], jobs: list[Job]) -> None:
@@ -176,11 +177,9 @@ def _ended_in(job: Job, sent: Submitted) -> bool:
     return seen_us is not None and seen_us >= sent.answer.call_us
 
 
-async def _pending_waiters(
-    ctx: Context, jobs: list[Job], waits: list[asyncio.Task[Reading]]
-) -> None:
+async def _pending_waiters(ctx: Context, waits: list[tuple[Job, asyncio.Task[Reading]]]) -> None:
     """W2, and W3: waits that were issued while their jobs were pending saw no `running`."""
-    for job, task in zip(jobs, waits, strict=False):
+    for job, task in waits:
         reading = await task
         if judge_waiters(ctx, job, [reading], "W2") and reading.terminal:
             ctx.ok("W3")

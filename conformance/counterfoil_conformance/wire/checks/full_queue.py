@@ -32,7 +32,7 @@ from counterfoil_conformance.wire.probing import (
 )
 from counterfoil_conformance.wire.registry import ALL, CLOSED, Context, check
 from counterfoil_conformance.wire.session import Job, Submitted
-from counterfoil_conformance.wire.steps import admit
+from counterfoil_conformance.wire.steps import admit, start_of
 from counterfoil_conformance.wire.stubborn import open_stubborn, send_in_pieces
 
 __all__: tuple[str, ...] = ()
@@ -67,12 +67,19 @@ class _Full:
         return enough and self.filled_us <= answer.call_us and answer.return_us <= self.certain_us
 
     async def fill(self) -> None:
-        """Submit as many slow jobs as the queue holds, all at once."""
+        """Submit a slow job for each worker, and, once they run, as many as there is room for.
+
+        A 202 is as prompt while every worker is busy (H1).
+        """
         submit, send = self.ctx.session.submit, self.ctx.session.send
+        first = min(self.ctx.target.limits.workers or 1, self.bound)
+        sent = await asyncio.gather(*(submit("slow") for _ in range(first)))
+        begun = (start_of(self.ctx, one.job, 0.1) for one in sent if one.job is not None)
+        await asyncio.gather(*begun)
         controls = asyncio.gather(
             *(send("GET", f"/jobs/cf-{self.ctx.session.nonce()}") for _ in range(self.bound))
         )
-        sent = await asyncio.gather(*(submit("slow") for _ in range(self.bound)))
+        sent += await asyncio.gather(*(submit("slow") for _ in range(self.bound - first)))
         # How long plain reads took beside: what machine and network make of a prompt answer.
         self.control_us = max(answer.trip_us for answer in await controls)
         self.jobs = [one.job for one in sent if one.job is not None]

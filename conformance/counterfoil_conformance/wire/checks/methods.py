@@ -34,6 +34,10 @@ UNKNOWN_PATHS: Final = (
     ("GET", "/jobs/{id}/wait/x"),
     ("GET", "/jobs/{id}/result/0"),
 )
+UNKNOWN_ACTIONS: Final = (
+    *("resultx", "waitx?timeout=20", "results", "status", "resul", "Result"),
+    *("result/x", "wait/x?timeout=20", "x/result", "wait/result"),
+)
 HEAD_STATUSES: Final = (200, 204, 404, 405)
 
 
@@ -132,7 +136,7 @@ async def wrong_methods_on_a_known_job_are_405(ctx: Context) -> None:
             ctx.expect(answer.status == 404, "H5", said, allowed="404", answers=(answer,))
 
     await all_of(("POST", *ELSEWHERE), probe)
-    for action in ("resultx", "waitx?timeout=20", "results", "status", "resul", "Result"):
+    for action in UNKNOWN_ACTIONS:
         await unknown_action("GET", action)
     await _head_and_options(ctx, (f"/jobs/{job.id}",))
     await ctx.session.until_terminal(job, ctx.session.patience_s())
