@@ -289,7 +289,7 @@ class Calls(Patience):
         limit_s = self.wait_limit_s(budget_ms) if patience_s is None else patience_s
         answer, reading = await self._get(Route.WAIT, job, path, conn, limit_s)
         if answer.trouble == "timeout":
-            self._not_answered(job, answer, budget_ms)
+            self._not_answered(job, answer, budget_ms, "W5" if timeout is None else "W4")
         args = {} if budget_ms is None else {"budget_ms": budget_ms}
         self._record("wait", _id(job), answer, args, reading.reply)
         return reading
@@ -315,7 +315,9 @@ class Calls(Patience):
         late = Answer(request, call_us, now_us(), trouble="timeout", closed=True, conn=name)
         return replace(late, detail="no byte came")
 
-    def _not_answered(self, job: Job | str, answer: Answer, budget_ms: int | None) -> None:
+    def _not_answered(
+        self, job: Job | str, answer: Answer, budget_ms: int | None, of_budget: str
+    ) -> None:
         """A wait that we gave up on: whose fault it is depends on the job and the budget."""
         known = self.jobs.get(_id(job))
         slack_us = self.slack_us(answer.call_us)
@@ -326,7 +328,8 @@ class Calls(Patience):
             late_ms = (answer.return_us - max(ended_us, answer.call_us)) // 1000
             why, clause = f"a waiter sleeps on {late_ms} ms after the job was seen ended", "W2"
         elif budget_ms and answer.trip_us > budget_ms * 1000 + slack_us:
-            why, clause = f"a wait of {budget_ms} ms was not over after {answer.trip_us} us", "W4"
+            why = f"a wait of {budget_ms} ms was not over after {answer.trip_us // 1000} ms"
+            clause = of_budget
         else:
             return  # the budget is not spent and the job may live
         self.find(clause, why, allowed="an answer by then", answers=(answer,))

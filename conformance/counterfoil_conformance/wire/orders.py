@@ -8,12 +8,15 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.reading import Fault
 from counterfoil_conformance.wire.session import Job, Session
 
 __all__ = ["order_faults"]
+
+_BREATH_US: Final = 100_000
 
 
 def order_faults(session: Session) -> Iterator[tuple[Fault, tuple[Answer, ...]]]:
@@ -32,7 +35,9 @@ def _overtaken(_: Session, jobs: list[Job]) -> tuple[Fault, tuple[Answer, ...]] 
         for earlier in jobs:
             if earlier.call_us >= later.call_us:
                 break
-            if earlier.return_us < later.call_us and earlier.pending_us > (later.started_us or 0):
+            # Two workers may take a breath between the line and the run, one a longer one.
+            since_us = (later.started_us or 0) + _BREATH_US
+            if earlier.return_us < later.call_us and earlier.pending_us > since_us:
                 why = f"{later.id} started before {earlier.id}, which was admitted first"
                 fault = Fault("Q4", why, "starts in the order of admission", should=True)
                 return fault, (earlier.answer, later.answer)

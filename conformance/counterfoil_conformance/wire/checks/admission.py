@@ -28,6 +28,7 @@ from counterfoil_conformance.wire.steps import admit, ended, submitted, waited
 
 __all__ = ["too_few"]
 
+_READ_AT_ONCE: Final = 24
 _ENDINGS: Final = ("quick", "failing", "crashing", "echo")
 
 
@@ -140,7 +141,7 @@ async def _places_come_free(ctx: Context, jobs: list[Job], bound: int) -> None:
     over: set[Job] = set()
     while not first <= over and now_us() < deadline_us:
         live = [job for job in known if job not in over]
-        await asyncio.gather(*(ctx.session.status(job) for job in live[:24]))
+        await asyncio.gather(*(ctx.session.status(job) for job in live[:_READ_AT_ONCE]))
         for job in (job for job in live if job.terminal):
             over.add(job)
             kind = "slow" if len(over) <= 2 else "quick"
@@ -152,7 +153,8 @@ async def _places_come_free(ctx: Context, jobs: list[Job], bound: int) -> None:
                 known += [again.job] if again.job is not None else []
             elif sent.refused and ctx.target.exclusive:
                 _refused_wrongly(ctx, job, sent, bound)
-        idle.look(known)
+        if len(live) <= _READ_AT_ONCE:  # else some were not read, and only seem to be pending
+            idle.look(known)
         await asyncio.sleep(0.01)
 
 

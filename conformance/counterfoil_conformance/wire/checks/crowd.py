@@ -9,10 +9,13 @@ import asyncio
 
 from counterfoil_conformance.wire.answer import Answer
 from counterfoil_conformance.wire.checks.retention import fits, one_round
+from counterfoil_conformance.wire.checks.waiting import early_clause
 from counterfoil_conformance.wire.client import Connection, encode
+from counterfoil_conformance.wire.reading import read
 from counterfoil_conformance.wire.registry import ALL, Context, check
 from counterfoil_conformance.wire.session import Job
-from counterfoil_conformance.wire.steps import ended, patience_s
+from counterfoil_conformance.wire.steps import ended, is_gone, patience_s
+from counterfoil_spec.wire import Route
 
 
 @check(
@@ -32,11 +35,14 @@ async def many_waiters_hold_nobody_up(ctx: Context) -> None:
     count = 200 if limits.max_connections is None else min(200, limits.max_connections // 2)
     for _ in range(3):
         conns = await _open_connections(ctx, count)
+        arrival_us = await _arrive(ctx, conns)
+        if arrival_us is None:
+            return
         job = (await ctx.session.submit(_long_kind(ctx))).job
         if job is None:
             return
         crowd = await _gather_crowd(ctx, job, conns)
-        if await _judge_service_beside(ctx, job, control.job):
+        if await _judge_service_beside(ctx, job, control.job, arrival_us):
             break
         # The job ended before the crowd was in place: nothing was seen.
         _judge_crowd(ctx, job, [(conn, await task) for conn, task in crowd])
@@ -97,6 +103,18 @@ def _judge_crowd(ctx: Context, job: Job, answers: list[tuple[Connection, Answer]
         # A crowd is answered one after another, and read so by us: a second is not a hang.
         if answer.trouble == "refused":
             continue
+        ctx.session.look_at(answer, may_fail=True)
+        reading = read(Route.WAIT, answer, job.id, ctx.target.adapter)
+        if answer.ok and not (reading.terminal or is_gone(reading)):
+            clause = "W9" if answer.status >= 400 else early_clause(job, reading)
+            ctx.fail(
+                clause,
+                f"one of {len(answers)} waiters was answered {answer.say()} after "
+                f"{answer.trip_us // 1000} ms",
+                allowed="the terminal state, or 404 once it is evicted",
+                answers=(answer,),
+            )
+            return
         if not answer.ok or late_us > ctx.session.slack_us(job.ended_us) + 1_000_000:
             ctx.fail(
                 "W6",
@@ -108,15 +126,46 @@ def _judge_crowd(ctx: Context, job: Job, answers: list[tuple[Connection, Answer]
     ctx.ok("W6", len(answers))
 
 
-async def _judge_service_beside(ctx: Context, job: Job, control: Job) -> bool:
+async def _arrive(ctx: Context, conns: list[Connection]) -> int | None:
+    """How long it takes that many plain reads at once to be answered, us: what any crowd costs.
+
+    Connections that were closed after it are opened again, in place. None where some got no answer:
+    there is no room for so many waiters.
+    """
+    path = f"{ctx.target.prefix}/jobs/cf-{ctx.session.nonce()}"
+    request = ctx.session.client.request("GET", path)
+    calls = [conn.write(encode(request)) for conn in conns]
+    reads = (
+        c.read_answer(request, at, patience_s(ctx)) for c, at in zip(conns, calls, strict=True)
+    )
+    answers = await asyncio.gather(*reads)
+    hung = [answer for answer in answers if answer.trouble == "timeout"]
+    if hung:
+        ctx.fail(
+            "W9",
+            f"of {len(conns)} clients at once, {len(hung)} got no answer to a plain read",
+            allowed="as many waiters as that, and others beside them",
+            answers=hung[:1],
+        )
+        return None
+    for number, conn in enumerate(conns):
+        if not conn.alive:
+            again = await ctx.session.client.connect()
+            conns[number] = again if isinstance(again, Connection) else conn
+    good = [answer.return_us for answer in answers if answer.ok]
+    return max(good) - min(calls) if good else 0
+
+
+async def _judge_service_beside(ctx: Context, job: Job, control: Job, arrival_us: int) -> bool:
     """While the waiters wait: a submit is prompt, and a quick job runs where a worker is free.
 
-    False where the slow job ended too soon to tell.
+    False where the slow job ended too soon to tell. `arrival_us`: what so many reads cost, us.
     """
     sent = await ctx.session.submit("quick")
-    read = await ctx.session.status(job)
+    look = await ctx.session.status(job)
     answer = sent.answer
-    allowed_us = ctx.session.allowed_us(answer.call_us, answer.return_us) + control.answer.trip_us
+    allowed_us = ctx.session.allowed_us(answer.call_us, answer.return_us)
+    allowed_us += control.answer.trip_us + arrival_us
     # The crowd was there when the submit was called; one late answer may be the machine's.
     if ctx.session.is_late("W9", answer.trip_us, allowed_us):
         ctx.fail(
@@ -126,7 +175,7 @@ async def _judge_service_beside(ctx: Context, job: Job, control: Job) -> bool:
             answers=(answer,),
         )
         return True
-    if read.terminal or not answer.ok or answer.trip_us > allowed_us:
+    if look.terminal or not answer.ok or answer.trip_us > allowed_us:
         return False
     ctx.ok("W9")
     if sent.job is None or (ctx.target.limits.workers or 1) < 2:
