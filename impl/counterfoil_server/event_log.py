@@ -12,6 +12,7 @@ was allowed. The lines are written by a thread of their own, in batches.
 import hashlib
 import itertools
 import json
+import logging
 import queue
 import secrets
 import threading
@@ -28,6 +29,7 @@ __all__ = ["EventLog", "RecordingLedger", "RecordingWaiters"]
 
 Answer = TypeVar("Answer")
 _BATCH: Final = 1000
+_log = logging.getLogger(__name__)
 
 
 class EventLog:
@@ -36,6 +38,7 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         """OSError if the file cannot be opened for appending."""
         self._file = path.open("a", encoding="utf-8")
+        self._broken = False
         self._clock_id = secrets.token_hex(8)
         self._lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="counterfoil-log", daemon=True)
@@ -75,7 +78,8 @@ class EventLog:
             "args": args,
             "reply": reply,
         }
-        self._lines.put(line)
+        if not self._broken:
+            self._lines.put(line)
 
     def close(self) -> None:
         """Write what is left."""
@@ -83,17 +87,25 @@ class EventLog:
         self._writer.join()
 
     def _write(self) -> None:
-        with self._file as file:
-            while (line := self._lines.get()) is not None:
-                batch = [line]
-                while len(batch) < _BATCH and not self._lines.empty():
-                    another = self._lines.get()
-                    if another is None:
-                        self._lines.put(None)
-                        break
-                    batch.append(another)
-                file.write("".join(json.dumps(one) + "\n" for one in batch))
-                file.flush()
+        """The life of the thread; when the disk is full the log ends, and the server goes on."""
+        try:
+            with self._file:
+                self._write_lines()
+        except OSError as error:
+            self._broken = True
+            _log.error("the event log ends here: %s", error.strerror)
+
+    def _write_lines(self) -> None:
+        while (line := self._lines.get()) is not None:
+            batch = [line]
+            while len(batch) < _BATCH and not self._lines.empty():
+                another = self._lines.get()
+                if another is None:
+                    self._lines.put(None)
+                    break
+                batch.append(another)
+            self._file.write("".join(json.dumps(one) + "\n" for one in batch))
+            self._file.flush()
 
 
 class RecordingLedger(JobLedger):

@@ -103,7 +103,7 @@ class JobRoutes:
                 return refusal(409, f"job not finished (state: {state})")
             case Ready(task_id, InferenceResult() as outcome):
                 tag = {"etag": f'"{job_id}"'}
-                if request.headers.getone("if-none-match", "") == tag["etag"]:
+                if tag["etag"] in _known_tags(request):
                     return Reply(b"", 304, tag, JSON_TYPE)
                 return answer(200, outcome.envelope(task_id), tag)
         raise TypeError("the ledger holds a result that is not an InferenceResult")
@@ -171,6 +171,12 @@ def _unknown(job_id: str) -> HTTPResponse:
 
 def _draining() -> HTTPResponse:
     return refusal(503, "the server is stopping", headers={"retry-after": "5"})
+
+
+def _known_tags(request: Request) -> list[str]:
+    """The tags of what the client has; a proxy that compresses may have marked them as weak."""
+    known = request.headers.getone("if-none-match", "")
+    return [tag.strip().removeprefix("W/") for tag in known.split(",")] if known else []
 
 
 def _asked_ms(request: Request) -> int | None:

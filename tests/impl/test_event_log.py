@@ -3,6 +3,7 @@
 import json
 import logging
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,19 @@ def recorded(serve, tmp_path):
     client.until(lambda: client.core.ledger.depth() == 0)
     client.core.log.close()
     return path
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_on_a_full_disk_the_log_ends_and_the_server_goes_on(serve, caplog):
+    client = serve(event_log="/dev/full")
+    client.ended(client.admitted("x"))
+    client.until(lambda: "the event log ends here" in caplog.text)
+    log = client.core.log
+    before = log._lines.qsize()
+    for _ in range(5):
+        assert client.ended(client.admitted("x"))["state"] == "done"
+    assert log._lines.qsize() == before, "what cannot be written is not kept"
+    log.close()
 
 
 def test_the_log_of_the_shipped_server_is_a_history_without_fault(recorded):
