@@ -49,6 +49,7 @@ class Doorkeeper:
     def __init__(self, keyring: Keyring, metrics: Metrics) -> None:
         self._keyring = keyring
         self._metrics = metrics
+        self.count_unrouted = metrics.responses("(none)")
         self.resources: dict[str, Resource] = {}
 
     def door(self, resource: Resource) -> Callable[..., Coroutine[Any, Any, HTTPResponse | None]]:

@@ -41,6 +41,8 @@ class Mishaps(ErrorHandler):
     def default(self, request: Request, exception: BaseException) -> HTTPResponse:
         """The answer; only what nobody foresaw is logged as an error."""
         response = self._answer(request, exception)
+        if not isinstance(exception, asyncio.CancelledError):
+            self._doorkeeper.count_unrouted(response.status)
         self._doorkeeper.stamp(request, response)
         bodies.leave_unread(request)
         return response

@@ -1,6 +1,7 @@
 """Bad input, the order of refusals, and connections that stay usable or are closed (E, H12)."""
 
 import json
+import re
 import socket
 import time
 
@@ -279,6 +280,21 @@ def test_a_waiter_that_goes_away_leaves_nothing_behind(serve, caplog):
     assert not client.core.ledger._jobs[job_id].watches
     client.ended(job_id)
     assert "Traceback" not in caplog.text
+
+
+def test_answers_are_counted_by_route_and_never_by_what_was_asked(serve):
+    client = serve()
+    for number in range(5):
+        assert client.get(f"/nowhere/{number}").status == 404
+        assert client.get(f"/jobs/{number}").status == 404
+    assert b" 400 " in raw(client, b"nonsense\r\n\r\n")
+    text = client.get("/metrics").content.decode()
+    counted = re.findall(r'http_responses_total\{route="([^"]+)",status="(\d+)"\} (\d+)', text)
+    assert set(counted) == {
+        ("(none)", "404", "5"),
+        ("(none)", "400", "1"),
+        ("/jobs/<job_id>", "404", "5"),
+    }
 
 
 def test_what_strangers_send_is_not_kept(serve):
