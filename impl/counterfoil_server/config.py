@@ -12,6 +12,7 @@ A wrong value is one line that names the key, the value, the place and what is a
 `async_*` keys keep the names, units (ms) and defaults that they have always had.
 """
 
+import difflib
 import ipaddress
 import os
 import re
@@ -163,6 +164,7 @@ def load_settings(
     flags: Mapping[str, Any], environment: Mapping[str, str], config: Path | None
 ) -> Settings:
     """The effective configuration; ConfigError, in one line, if any value is wrong."""
+    _check_names(environment)
     values: dict[str, Any] = {"workers": os.cpu_count() or 2}
     in_file = read_file(config) if config else {}
     for key in KEYS:
@@ -191,6 +193,17 @@ def read_file(path: Path) -> dict[str, Any]:
         if name not in known:
             raise ConfigError(f"{name} (file {path}): no such key; allowed: {', '.join(known)}")
     return table
+
+
+def _check_names(environment: Mapping[str, str]) -> None:
+    """A variable that all but names a key is a slip of the pen; others are not our business."""
+    known = [key.name.upper() for key in KEYS]
+    for name in environment:
+        word = name.removeprefix(ENVIRONMENT_PREFIX)
+        if word not in {name, *known}:
+            for meant in difflib.get_close_matches(word, known, 1, 0.85):
+                allowed = f"{ENVIRONMENT_PREFIX}{meant}"
+                raise ConfigError(f"{name} (environment): no such key; allowed: {allowed}")
 
 
 def _checked(key: Key, value: Any, place: str) -> Any:

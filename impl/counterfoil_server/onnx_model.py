@@ -45,7 +45,7 @@ def load_onnx(path: Path, description: Path, max_pixels: int) -> "OnnxModel":
             str(path), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:
-        raise ModelError(f"{path}: is not a model that can be run: {_first_line(error)}") from None
+        raise ModelError(f"{path}: is not a model that can be run: {_one_line(error)}") from None
     model = OnnxModel(session, card, max_pixels)
     model.rehearse(path)
     return model
@@ -84,7 +84,7 @@ class OnnxModel:
         try:
             answers = self._infer([empty, empty], Stop())
         except Exception as error:
-            raise ModelError(f"{path}: does not run as described: {_first_line(error)}") from None
+            raise ModelError(f"{path}: does not run as described: {_one_line(error)}") from None
         if answers[0].shape != (len(card.labels),):
             raise ModelError(
                 f"{path}: output.labels names {len(card.labels)} classes; "
@@ -136,5 +136,5 @@ def _softmax(scores: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(powers / powers.sum())
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0][:300]
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

@@ -65,6 +65,7 @@ class AskedRequest(Request):
         as much as the ledger's part of an admission.
         """
         if isinstance(response, Reply) and self.stream is not None:
+            self.responded = True
             return self.stream.respond(response)
         return await super().respond(response, **options)
 

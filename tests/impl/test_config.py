@@ -78,6 +78,21 @@ def test_a_wrong_file_is_one_line_too(tmp_path, text, words):
     assert all(word in str(caught.value) for word in words)
 
 
+def test_a_variable_that_all_but_names_a_key_is_refused_and_others_are_left_alone():
+    with pytest.raises(ConfigError, match="COUNTERFOIL_ASYNC_ENABLED"):
+        load_settings({}, {"COUNTERFOIL_ASYNC_ENABLD": "true"}, None)
+    with pytest.raises(ConfigError, match="allowed: COUNTERFOIL_TOKEN"):
+        load_settings({}, {"COUNTERFOIL_TOKENS": "t"}, None)
+    others = {
+        "COUNTERFOIL_LOAD_FAULTS": "all",
+        "COUNTERFOIL_SANIC_X": "1",
+        "COUNTERFOIL": "y",
+        "ASYNC_ENABLD": "z",
+    }
+    others |= {"COUNTERFOIL_PID": "1", "COUNTERFOIL_PORT_8000_TCP": "tcp://10.0.0.1:8000"}
+    assert load_settings({}, others, None).token == ""
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])
 def test_loopback_needs_no_token(host):
     assert load_settings({"host": host}, {}, None).host == host

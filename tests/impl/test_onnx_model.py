@@ -141,7 +141,7 @@ def test_a_score_that_is_no_number_fails_the_item(tmp_path):
         ({"output": "top_k = 0"}, ("output.top_k", "0", "1 or more")),
         ({"output": "softmax = 1"}, ("output.softmax", "true or false")),
         ({"channels": 2}, ("input.channels", "1 or 3")),
-        ({"channels": 3}, ("does not run as described",)),
+        ({"channels": 3}, ("does not run as described", "Got: 3 Expected: 1")),
         ({"given": 'layout = "NHWC"'}, ("does not run as described",)),
         ({"given": 'dtype = "uint8"'}, ("does not run as described",)),
         ({"given": 'name = "z"'}, ("does not run as described",)),
