@@ -24,7 +24,9 @@ __all__ = ["Fault", "Reading", "at_pointer", "read", "surface_faults", "unwrappe
 STATES: Final = frozenset(str(state) for state in State)
 _TRACE: Final = re.compile(
     rb"Traceback \(most recent call last\)|^\s+File \"[^\"]+\", line \d+|"
-    rb"^\s+at [\w.$<>]+\([\w.]+:\d+\)|goroutine \d+ \[|panicked at ",
+    rb"^\s+at [\w.$<>]+\([\w.]+:\d+\)|^\s+at [^\n]{0,200}(?:\.\w{1,5}:\d+:\d+|:line \d+)|"
+    rb"goroutine \d+ \[|panicked at |"
+    rb"\.rb:\d+:in [`']|^#\d+ \S+\.php\(\d+\)",
     re.MULTILINE,
 )
 
@@ -216,7 +218,9 @@ def surface_faults(
         return
     if answer.status >= 500 and not may_5xx:
         yield Fault("E5", f"{answer.status} on {answer.request.method}", "no 5xx")
-    if _TRACE.search(answer.body):
+    # Inside a JSON string a line end, a tab and a quote are two characters.
+    text = answer.body.replace(b"\\n", b"\n").replace(b"\\t", b"\t").replace(b'\\"', b'"')
+    if _TRACE.search(text):
         yield Fault("E5", "a stack trace in the body", "no stack trace in any body")
     if answer.ok and answer.status:
         yield from _header_faults(answer)

@@ -110,3 +110,36 @@ def test_pointers_lead_into_lists_and_objects_or_nowhere():
     assert at_pointer(value, "/results/0/a~1b") == 1
     assert not at_pointer(value, "/results/1")
     assert not at_pointer(value, "/nope/0")
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        'x\n  File "/app/model.py", line 7, in run',
+        "java.lang.NullPointerException\n\tat com.acme.Runner.run(Runner.java:42)",
+        "TypeError: x\n    at Object.<anonymous> (/app/server.js:10:5)",
+        "System.Exception: x\n   at Acme.Jobs.Run() in /src/Jobs.cs:line 12",
+        "goroutine 7 [running]:",
+        "thread 'main' panicked at src/main.rs:4",
+        "app.rb:10:in `run'",
+        "x\n#0 /var/www/jobs.php(12): run()",
+    ],
+)
+def test_a_stack_trace_is_seen_in_the_error_of_a_job_too(trace):
+    came = answer(200, {"job_id": "j", "state": "failed", "elapsed_ms": 3, "error": trace})
+    assert "E5" in {fault.clause for fault in surface_faults(came)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the runner broke at 10:30",
+        "image 3: cannot be read\n  at position 7",
+        "model error: see http://127.0.0.1:8000/healthz",
+        "failed at step 4 of model.onnx",
+        "x\n  at 127.0.0.1:8000",
+    ],
+)
+def test_what_only_resembles_a_stack_trace_is_none(text):
+    came = answer(200, {"job_id": "j", "state": "failed", "elapsed_ms": 3, "error": text})
+    assert "E5" not in {fault.clause for fault in surface_faults(came)}
