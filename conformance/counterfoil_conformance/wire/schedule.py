@@ -29,7 +29,7 @@ _SHARED_AT_MOST: Final = 4
 _FIRST: Final = 10
 # A target that makes everything wait gets no more new checks after this, in seconds.
 _LONGEST_S: Final = {"quick": 100.0, "full": 1800.0}
-# And one that has failed already ends with what was seen by then.
+# And one that has failed, and holds the run up, ends with what was seen by then.
 _LONGEST_FAILED_S: Final = {"quick": 45.0, "full": 1200.0}
 _SLOW_TRIP_MS: Final = 60.0
 
@@ -155,7 +155,7 @@ class _Schedule:
     async def _in_time(self, check: Check) -> None:
         """Run a check, unless those before have taken all the time there is."""
         session = self.ctx.session
-        longest_s = (_LONGEST_FAILED_S if session.has_failed else _LONGEST_S)[self.ctx.profile]
+        longest_s = (_LONGEST_FAILED_S if session.is_broken else _LONGEST_S)[self.ctx.profile]
         if session.age_s > longest_s:
             why = f"no time was left: the checks before took {longest_s:.0f} s"
             for clause in check.clauses:

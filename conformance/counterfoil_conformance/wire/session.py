@@ -12,7 +12,7 @@ from typing import Any
 from counterfoil_conformance.run import Publish, RunOptions
 from counterfoil_conformance.wire.answer import Answer, now_us
 from counterfoil_conformance.wire.calls import Calls, TargetGone
-from counterfoil_conformance.wire.client import Connection, encode
+from counterfoil_conformance.wire.client import HUNG_OFTEN, Connection, encode
 from counterfoil_conformance.wire.jobs import Job, Submitted
 from counterfoil_conformance.wire.reading import Reading
 from counterfoil_conformance.wire.reporting import CURRENT_CHECK
@@ -28,6 +28,7 @@ class Session(Calls):
         super().__init__(target, options, publish)
         self.process: Any = None
         self.is_fresh = False
+        self.was_clogged = False
         self.odd_order = False
         self.forgotten: set[str] = set()
         self.sharing = asyncio.Lock()
@@ -96,6 +97,16 @@ class Session(Calls):
         open_jobs = [job for job in self.jobs.values() if not job.terminal][-16:]
         await asyncio.gather(*(self.status(job) for job in open_jobs))
         self.clogged = all(job.terminal for job in open_jobs)
+        self.was_clogged |= self.clogged
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a MUST was found broken, and the target holds a run up: no job ends, or hangs.
+
+        One that is only slow has its time.
+        """
+        hung = self.client.hung >= HUNG_OFTEN
+        return self.has_failed and (self.has_stuck or self.was_clogged or hung)
 
     async def fill(self, kind: str = "slow", most: int = 256) -> tuple[list[Job], Answer | None]:
         """Submit until a 429: the jobs admitted, and that answer (None: it never came)."""

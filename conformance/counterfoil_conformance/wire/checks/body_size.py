@@ -60,6 +60,11 @@ async def _control(ctx: Context, route: str, limit: int) -> None:
     if answer is not None and answer.ok and answer.status == 413:
         said = f"POST {route}: 413 for {len(body)} bytes, under the limit of {limit}"
         ctx.fail("E3", said, allowed="no 413 under the limit", answers=(answer,))
+    if limit <= MOST_SENT:
+        answer = await post_bad(ctx, route, b" " * (limit - 4) + b"nope")
+        if answer is not None and answer.ok and answer.status == 413:
+            said = f"POST {route}: 413 for a body of just the limit of {limit} bytes"
+            ctx.warn("E3", said, allowed="413 over the limit", answers=(answer,))
 
 
 def _judge(

@@ -76,7 +76,10 @@ ODD_IDS: Final = (
 # Spellings that no URL should have: refused by whoever reads the request line, or not at all.
 RAW_IDS: Final = ("%", "%zz", "%f", "job_\U0001f600", "caf\u00e9", "\x7f", "<x>", '"', "a|b", "`")
 # Paths that some servers resolve before they look for a route.
-TRAVERSALS: Final = ("..", "../..", "../../etc/passwd", ".", "x/../y", "%2e%2e/%2e%2e/jobs")
+TRAVERSALS: Final = (
+    *("..", "../..", "../../etc/passwd", ".", "x/../y", "%2e%2e/%2e%2e/jobs"),
+    *("", "/x", "/", "x//result", "x//", "//"),
+)
 ALLOWED: Final = (404, 400, 414, 431)
 # Queries that hardly are any; what is wrong with a query may also be 422 (W10).
 QUERIES: Final = (
