@@ -61,7 +61,7 @@ load-faults: $(STAMP) ## run the stress profile against ten seeded faults (minut
 bench: $(STAMP) ## measure the server and its limit in one run; writes docs/performance.md (minutes, alone)
 	$(BIN)/python -m benchmarks
 
-endurance: $(STAMP) ## 100 000 hostile requests, 100 000 jobs, hanging models (many minutes)
+endurance: $(STAMP) ## 100 000 hostile requests, 100 000 jobs, hanging models; writes docs/endurance.md (many minutes)
 	$(BIN)/python -m benchmarks.endurance
 
 format: $(STAMP) ## rewrite the code in the project's format
