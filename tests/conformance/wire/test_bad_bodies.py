@@ -11,6 +11,7 @@ from counterfoil_conformance.wire.bad_bodies import (
     lenient_bodies,
     req_id_bodies,
 )
+from counterfoil_conformance.wire.checks.keys import _nearly
 
 QUICK = {"images": ["aGVsbG8="], "params": {"a": 1}}
 BAD = bad_bodies(QUICK)
@@ -43,3 +44,9 @@ def test_a_row_of_e7_differs_from_a_good_request_in_its_name_only(row):
 def test_rows_that_may_be_admitted_allow_anything_but_a_crash_or_are_a_should():
     for row in lenient_bodies(QUICK):
         assert row.should or row.allowed == ()
+
+
+@pytest.mark.parametrize("token", ["x", "wrong", "*", "null", "s3cret-Token"])
+def test_no_header_that_is_to_be_refused_is_the_token(token):
+    right = f"Bearer {token}"
+    assert right not in [headers.get("Authorization") for headers in _nearly(token).values()]
