@@ -16,6 +16,7 @@ from counterfoil_conformance.oracle.counting import NEVER
 from counterfoil_conformance.oracle.evidence import Evidence, Life, Sight
 from counterfoil_conformance.oracle.findings import Bench, describe, tell_us
 from counterfoil_conformance.oracle.history import Call
+from counterfoil_spec.ledger import State
 
 __all__ = ["judge_waits"]
 
@@ -90,13 +91,32 @@ class _Waits:
                 f"a budget of {budget} ms was over after {tell_us(waited)}: the job had not ended",
                 let=(describe(call),),
                 calls=(life.story.submit, call),
-                also=("W3",) if sight.was == 1 and not _ran_before(life, call) else (),
+                also=("W3",) if self._woken_by_start(life, sight, returned) else (),
                 job=life.story.job,
             )
             return
         at = call.call_us + budget * 1000
+        self._judge_stale(life, sight, at)
         why = f"its budget of {budget} ms was over at {tell_us(at)}"
         self._judge_late(life, call, returned, _Due(at, "W4", why))
+
+    def _woken_by_start(self, life: Life, sight: Sight, returned: float) -> bool:
+        """Whether an early answer may be the start's doing: nobody saw the job run long before."""
+        if sight.was != State.RUNNING.rank or _ran_before(life, sight.call):
+            return False
+        return not any(_shows_start(s, returned - self.allowed_us) for s in life.sights)
+
+    def _judge_stale(self, life: Life, sight: Sight, at: float) -> None:
+        """W4: what is told when the budget is over is the state then, not that of the beginning."""
+        began = next((s for s in life.sights if _shows_start(s, at - self.allowed_us)), None)
+        if sight.was == State.PENDING.rank and began is not None:
+            self.bench.accuse(
+                "W4",
+                f"it told pending when its budget was over, {tell_us(at)}; the job had begun",
+                let=(describe(began.call), describe(sight.call)),
+                calls=(life.story.submit, began.call, sight.call),
+                job=life.story.job,
+            )
 
     def _judge_late(self, life: Life, call: Call, returned: float, due: _Due) -> None:
         late = returned - due.at
@@ -146,6 +166,11 @@ def _due(life: Life, call: Call, ended: float, gone: float) -> _Due | None:
     if ended < NEVER:
         return _Due(ended, "W2", f"the job had ended by {tell_us(ended)}", proof)
     return None
+
+
+def _shows_start(sight: Sight, by: float) -> bool:
+    """Whether the sight proves that the job was running, or beyond, by that instant."""
+    return (sight.then or 0) >= State.RUNNING.rank and sight.call.until_us < by
 
 
 def _ran_before(life: Life, call: Call) -> bool:

@@ -86,8 +86,15 @@ class NoMoreThanASecond(JobLedger):
         return super().wait(job_id, min(budget_ms, 1_000))
 
 
-@pytest.mark.parametrize("ledger", [BeginsAgain, NoMoreThanASecond])
-def test_a_budget_is_neither_prolonged_by_other_jobs_nor_cut(ledger):
+class TellsTheBeginning(JobLedger):
+    def wait(self, job_id, budget_ms):
+        before = self.snapshot(job_id)
+        seen = super().wait(job_id, budget_ms)
+        return seen if seen is None or seen.state.terminal else before
+
+
+@pytest.mark.parametrize("ledger", [BeginsAgain, NoMoreThanASecond, TellsTheBeginning])
+def test_a_budget_is_neither_prolonged_nor_cut_and_ends_with_the_current_state(ledger):
     assert accused(waiting.the_ends_of_other_jobs_move_no_budget, ledger) == {"W4"}
 
 

@@ -148,12 +148,17 @@ def waiters_keep_their_own_budgets(ctx: Context) -> None:
 
 @check("W4", needs=("lanes",), second_look=True)
 def the_ends_of_other_jobs_move_no_budget(ctx: Context) -> None:
-    """Where all jobs share one wake-up, each end wakes all: the others sleep on, and no longer."""
+    """Where all jobs share one wake-up, each end wakes all: the others sleep on, and no longer.
+
+    The job starts in between: what is told when the budget is over is the state then.
+    """
     books = ctx.books(_ROOMY)
     job = books.admit()
     short_ms, long_ms = 300, 6_000 if ctx.is_full else 1_500
     short = books.post(1, "wait", job=job, budget_ms=short_ms)
     long = books.post(2, "wait", job=job, budget_ms=long_ms)
+    books.pause(0.02)
+    books.start(job)
     until = time.monotonic() + (short_ms + 3 * ctx.tolerance_ms) / 1000
     while time.monotonic() < until:
         books.finish(books.admit())
