@@ -628,7 +628,10 @@ inline void run_ops(Ledger& ledger, const std::vector<Op>& ops, const std::strin
   }
 }
 
-// What makes two histories the same: the replies, and the order of calls and returns.
+constexpr long long kLongNs = 500000000;
+
+// What makes two histories the same: the replies, the order of calls and returns, and which calls
+// took long: a wait that lost its wake-up is answered like any other, only late.
 inline std::string pattern(const std::vector<Call>& calls, bool with_order) {
   Names jobs;
   auto name = [&jobs](const std::string& id) {
@@ -639,7 +642,7 @@ inline std::string pattern(const std::vector<Call>& calls, bool with_order) {
   for (std::size_t k = 0; k < calls.size(); ++k) {
     key += calls[k].client + calls[k].op->name + name(calls[k].job);
     key += calls[k].issued.empty() ? calls[k].reply : name(calls[k].issued);
-    key += '|';
+    key += calls[k].return_ns - calls[k].call_ns > kLongNs ? '!' : '|';
     ends.emplace_back(calls[k].call_ns, 2 * k);
     ends.emplace_back(calls[k].return_ns, 2 * k + 1);
   }
@@ -701,6 +704,7 @@ class Race {
         until_ns_(now_ns() + message.integer("ms", 600000) * 1000000) {
     if (const Json* lists = message.find("threads"))
       for (const Json& list : lists->array) threads_.push_back(read_ops(&list));
+    for (auto& ops : threads_) waits_.push_back(!ops.empty() && ops.front().kind == Kind::wait);
   }
 
   std::string run(const std::function<std::shared_ptr<Ledger>(bool)>& ledger_for) {
@@ -738,14 +742,19 @@ class Race {
     std::deque<Part> parts;
     std::vector<Names> known;
     std::vector<unsigned> lag;
+    bool aimed = false;
   };
 
   static constexpr long long kBatch = 64;
   static constexpr long long kSlowNs = 200000000;
+  static constexpr long long kSleptNs = 4000;
+  static constexpr int kStep = 8, kFarthest = 4000;
 
   bool fresh_;
   std::vector<Op> setup_, after_;
   std::vector<std::vector<Op>> threads_;
+  std::vector<bool> waits_;    // of each thread: whether it begins with a wait
+  std::atomic<int> aim_{0};    // how many spins later the others begin than those that wait
   long long repeat_;
   std::size_t limit_;
   long long until_ns_;
@@ -764,14 +773,25 @@ class Race {
     turn.parts.resize(threads_.size());
     turn.known.assign(threads_.size(), turn.names);
     // Let the threads overlap differently each time.
+    turn.aimed = dice_() % 4 != 0;
     for (std::size_t k = 0; k < threads_.size(); ++k)
-      turn.lag.push_back(dice_() % (dice_() % 4 ? 30 : 500));
+      turn.lag.push_back(dice_() % (turn.aimed ? 30 : 500));
   }
 
+  // A wake-up is lost if the end comes after a waiter's last look and before its sleep, which takes
+  // nanoseconds. So we aim: where a wait slept the others come a little sooner the next time, where
+  // it returned without sleeping a little later, and the end stays close to where sleep begins.
   void play(Turn& turn, std::size_t k) {
-    for (volatile unsigned spin = 0; spin < turn.lag[k]; spin = spin + 1) {
+    const int aim = turn.aimed ? aim_.load(std::memory_order_relaxed) : 0;
+    const unsigned lag = turn.lag[k] + static_cast<unsigned>(std::max(waits_[k] ? -aim : aim, 0));
+    for (volatile unsigned spin = 0; spin < lag; spin = spin + 1) {
     }
-    run_ops(*turn.ledger, threads_[k], "thread-" + std::to_string(k), turn.known[k], turn.parts[k]);
+    Part& part = turn.parts[k];
+    run_ops(*turn.ledger, threads_[k], "thread-" + std::to_string(k), turn.known[k], part);
+    if (!turn.aimed || !waits_[k] || part.calls.empty()) return;
+    const bool slept = part.calls.front().return_ns - part.calls.front().call_ns > kSleptNs;
+    const int next = aim + (slept ? -kStep : kStep);
+    if (std::abs(next) <= kFarthest) aim_.store(next, std::memory_order_relaxed);
   }
 
   std::vector<Call> finish(Turn& turn, bool ended) {

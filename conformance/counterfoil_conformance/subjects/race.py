@@ -26,6 +26,7 @@ from counterfoil_conformance.subjects.stress import stress
 __all__ = ["CONCURRENT_OPS", "race"]
 
 _HANG_S: Final = 12.0
+_LONG_US: Final = 500_000.0
 
 
 def race(host: Host, message: Mapping[str, Any]) -> Json:
@@ -110,7 +111,10 @@ def _keep(kept: dict[str, Json], calls: list[Json], limit: int) -> None:
 
 
 def _pattern(calls: list[Json]) -> str:
-    """What makes two histories the same: the replies, and the order of calls and returns."""
+    """What makes two histories the same: the replies, the order of calls and returns, the long.
+
+    A wait that lost its wake-up is answered like any other, only late.
+    """
     names: dict[str, str] = {}
     for call in calls:
         for job in (call.get("job"), (call["reply"] or {}).get("job")):
@@ -120,7 +124,8 @@ def _pattern(calls: list[Json]) -> str:
     ends += [(call["return"] or 0, 1, i) for i, call in enumerate(calls)]
     order = [(kind, i) for _, kind, i in sorted(ends)]
     said = [(names.get(call.get("job", ""), ""), call["reply"]) for call in calls]
-    text = json.dumps([said, order], sort_keys=True)
+    long = [i for i, call in enumerate(calls) if (call["return"] or 0) - call["call"] > _LONG_US]
+    text = json.dumps([said, order, long], sort_keys=True)
     for job, name in names.items():
         text = text.replace(json.dumps(job), json.dumps(name))
     return text

@@ -149,6 +149,7 @@ PATIENCE = 20
         ("d1", {"S5", "S6", "S7", "R6", "G1"}),
         ("d2", {"A1", "A2", "A3", "A11"}),
         ("d3", {"A2", "A3"}),
+        ("d4", {"W1", "W2"}),
         ("start-check-then-act", {"S2"}),
         ("end-check-then-act", {"S4", "S9"}),
         ("take-unlocked", {"Q1"}),

@@ -34,6 +34,8 @@ _FULL_SHARE_S: Final = 6.0
 _IN_PYTHON: Final = 0.4
 _CHUNK_S: Final = 0.3
 _KEPT: Final = 80
+# A wake-up that gets lost gets lost again, if it is given this many times as long.
+_SECOND_LOOK: Final = 4
 _TIMEOUT_S: Final = 60.0
 _FOREVER_MS: Final = 1e12
 
@@ -265,14 +267,25 @@ def play(ctx: Context, race: Race) -> None:
     share_s = _FULL_SHARE_S if ctx.is_full else _SHARE_S
     if isinstance(ctx.subject, PythonSubject):
         share_s *= _IN_PYTHON
-    until = time.monotonic() + share_s
+    until, patient = time.monotonic() + share_s, True
     while (left_s := until - time.monotonic()) > 0:
-        if _some_turns(ctx, race, min(left_s, _CHUNK_S)):
-            return
+        try:
+            if _some_turns(ctx, race, min(left_s, _CHUNK_S), patient=patient):
+                return
+        except _LateOnce:
+            until, patient = time.monotonic() + _SECOND_LOOK * share_s, False
 
 
-def _some_turns(ctx: Context, race: Race, seconds: float) -> bool:
-    """Play for a while, and judge; whether something was found."""
+class _LateOnce(Exception):
+    """Waits were late, and nothing else was wrong: the machine's doing, unless it comes again."""
+
+
+def _some_turns(ctx: Context, race: Race, seconds: float, *, patient: bool) -> bool:
+    """Play for a while, and judge; whether something was found.
+
+    Raises:
+        _LateOnce: nothing but waits that were late, and we are `patient`.
+    """
     if ctx.subject.can("race_setup"):
         ctx.subject.configure(race.limits)
         message = {
@@ -288,6 +301,8 @@ def _some_turns(ctx: Context, race: Race, seconds: float) -> bool:
             [{"op": "configure", **configure_args(race.limits)}, {"op": "race", **message}]
         )
         histories = recorded_histories(ctx.subject.name, reply)
+        if patient and not reply.get("hung") and only_late(ctx, race.limits, histories, _LATE_MS):
+            raise _LateOnce
         return judge_recorded(
             ctx, race.name, race.limits, histories, reply, repro, late_ms=_LATE_MS
         )
@@ -365,9 +380,11 @@ def judge_recorded(  # noqa: PLR0913, PLR0917 - a recording and its circumstance
     return found
 
 
-def only_late(ctx: Context, limits: Limits, histories: Sequence[Sequence[Call]]) -> bool:
+def only_late(
+    ctx: Context, limits: Limits, histories: Sequence[Sequence[Call]], late_ms: float = 0.0
+) -> bool:
     """Whether waits that were answered late are all there is to say against these histories."""
-    setting = _setting(ctx, limits)
+    setting = _setting(ctx, limits, late_ms)
     broken = frozenset().union(*(judge(calls, setting).clauses for calls in histories))
     return bool(broken) and broken <= LATENESS
 
