@@ -22,7 +22,7 @@ from counterfoil_conformance.wire.jobs import Job
 from counterfoil_conformance.wire.reading import Fault
 from counterfoil_conformance.wire.session import Session
 
-__all__ = ["IdleSpan", "idle_spans", "worker_faults"]
+__all__ = ["IdleSpan", "idle_spans", "runs_over_us", "worker_faults"]
 
 FOREVER_US: Final = 1 << 62
 # A crashed worker, or one whose run was cut off, may need a moment to be there again.
@@ -136,6 +136,13 @@ def _run_over_us(session: Session, job: Job) -> int:
     runs_ms |= dict.fromkeys(("late", "late_failing"), bodies.late_ms)
     began_us = max(job.return_us, job.pending_us, job.started_us or 0)
     return began_us + (runs_ms.get(job.kind) or 0) * 1000 + COME_BACK_US
+
+
+def runs_over_us(session: Session) -> int:
+    """When every run that outlasted its budget is over, whenever it began, at the latest."""
+    jobs = (job for job in session.jobs.values() if job.state == "timeout")
+    ends = [_run_over_us(session, job) for job in jobs]
+    return max([*ends, *(span.end_us for span in _blocking(session))], default=0)
 
 
 def _blocking(session: Session) -> Iterator[_Span]:
