@@ -209,6 +209,7 @@ async def _is_closing(ctx: Context, drain: _Drain, jobs: list[Job], *, has_ready
     if not drain.working:
         return
     body, _ = drain.life.compose("slow")
+    closing = False
     for answer in await drain.ask("POST", "/jobs", body):
         if answer.ok and drain.working:
             said = f"a submit while draining: {answer.say()[:80]}"
@@ -216,6 +217,13 @@ async def _is_closing(ctx: Context, drain: _Drain, jobs: list[Job], *, has_ready
             full = answer.status == 429 and len(jobs) >= (ctx.session.max_queue or 0)
             fine = answer.status == 503 or full
             ctx.expect(fine, "X4", said, allowed="503", answers=(answer,))
+            closing = closing or answer.status == 503
+    if has_ready and closing and drain.working:
+        # By now the signal has arrived, however late: submits are refused for it.
+        seen = await drain.ask("GET", "/ready")
+        said = "submits are refused as while draining, and /ready is " + seen[-1].say()[:60]
+        if drain.working and all(answer.status == 200 for answer in seen):
+            ctx.fail("X4", said, allowed="503", answers=seen)
     for answer in await drain.ask("GET", f"/jobs/{jobs[0].id}"):
         # Only `/ready` and `POST` are 503 while draining (E5): the jobs are still there.
         if answer.ok and answer.status >= 500 and drain.working:
