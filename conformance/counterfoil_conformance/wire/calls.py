@@ -22,12 +22,12 @@ from urllib.parse import urljoin, urlsplit
 
 from counterfoil_conformance.oracle.history import Call
 from counterfoil_conformance.run import Publish, RunOptions
-from counterfoil_conformance.wire.answer import Answer, Request, now_us
+from counterfoil_conformance.wire.answer import NOT_JSON, Answer, Request, now_us
 from counterfoil_conformance.wire.client import DEFAULT, Client, Connection, _Default
 from counterfoil_conformance.wire.jobs import Job, Submitted, effective_budget_ms, images_in
 from counterfoil_conformance.wire.laws import broken_laws
 from counterfoil_conformance.wire.patience import Patience
-from counterfoil_conformance.wire.reading import Reading, read, surface_faults
+from counterfoil_conformance.wire.reading import Reading, at_pointer, read, surface_faults
 from counterfoil_conformance.wire.target import Target
 from counterfoil_spec.ledger import Outcome
 from counterfoil_spec.wire import Route
@@ -54,6 +54,7 @@ class Calls(Patience):
         self.rng = random.Random(options.seed)
         self.lost_submits = 0
         self.crashes: list[Answer] = []
+        self.echoes: dict[str, Any] = {}  # what a nonce of the `echo` body is known to give
         self.blocking_calls: list[Answer] = []
         self._failures_in_a_row = 0
         self._last_ok_us = now_us()
@@ -145,6 +146,8 @@ class Calls(Patience):
         """A body of the target file as bytes, with a `req_id` of its own; and that `req_id`."""
         text = getattr(self.target.bodies, kind)
         assert text is not None, kind
+        if kind == "echo" and not nonce and self.echoes:
+            nonce = self.rng.choice(list(self.echoes))  # one whose data is known
         content = json.loads(text.replace("{nonce}", nonce or self.nonce()))
         if named:
             content.setdefault("req_id", f"cf-{self.options.seed}-{next(self._numbers)}")
@@ -353,7 +356,25 @@ class Calls(Patience):
         if reading.outcome is Outcome.NOT_DONE and reading.state in ("pending", "running"):
             self._held_back("G2", "the 409 of a live job", "409 at once", answer)
         self._record("result", _id(job), answer, {}, reply)
+        if isinstance(job, Job) and reading.outcome is Outcome.READY:
+            self._judge_echo(job, reading)
         return reading
+
+    def _judge_echo(self, job: Job, reading: Reading) -> None:
+        """G4: what a nonce has given before it gives again, whoever asks and however busy it is."""
+        known = next((nonce for nonce in self.echoes if nonce.encode() in job.body), None)
+        got = at_pointer(reading.body, self.target.bodies.echo_pointer or "")
+        if known is None or got is NOT_JSON:
+            return
+        if got == self.echoes[known]:
+            self.ok("G4")
+            return
+        self.find(
+            "G4",
+            "a job got data that is not its own",
+            allowed=f"{self.echoes[known]!r:.120}",
+            answers=(job.answer, reading.answer),
+        )
 
     def _held_back(self, clause: str, what: str, allowed: str, answer: Answer) -> None:
         """A refusal that could have been given at once: late again and again is a fault."""

@@ -320,6 +320,7 @@ async def nobody_gets_anothers_data(ctx: Context) -> None:
             "nonce from another",
         )
         return
+    ctx.session.echoes |= expected  # from here on every echo of the run is held against them
     await _same_name(ctx, nonces[:2], expected)
     for _ in range(ctx.times(6, 25)):
         composed = [ctx.session.compose("echo", nonce=nonce) for nonce in nonces]
