@@ -71,7 +71,7 @@ def rates_table(rates: dict[str, Rate]) -> str:
     by_rate, by_cpu = jobs.per_second / echo.per_second, echo.cpu_us / jobs.cpu_us
     lines.append(
         f"\n202 path : echo = **{by_rate:.2f}** by requests/s, **{by_cpu:.2f}** by CPU time; "
-        f"bar 0.80: {met(max(by_rate, by_cpu) >= 0.8)}.\n"
+        f"bar 0.80 by requests/s: {met(by_rate >= 0.8)}.\n"
     )
     return "\n".join(lines)
 
