@@ -66,17 +66,13 @@ class Pulse:
 
 @dataclass(slots=True)
 class Context:
-    """What a check works with: the subject, the options, and how to say what it saw.
-
-    `rtt_ms` is the slowest of a few calls that do next to nothing, `typical_ms` the middle one.
-    """
+    """What a check works with: the subject, the options, and how to say what it saw."""
 
     subject: Subject
     options: RunOptions
     publish: Publish
     check: str = ""
     rtt_ms: float = 0.0
-    typical_ms: float = 0.0
     works: set[str] = field(default_factory=set)
     opened: list[Books] = field(default_factory=list)
     pulse: Pulse = field(default_factory=Pulse)

@@ -9,7 +9,6 @@ little ends inconclusive (exit 4).
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from counterfoil_conformance.errors import Violation
@@ -81,7 +80,7 @@ def run_checks(
 ) -> None:
     """Check an open subject by some of the checks."""
     context = Context(subject, options, publish)
-    context.typical_ms, context.rtt_ms = _round_trip_ms(subject)
+    context.rtt_ms = _round_trip_ms(subject)
     try:
         for check in chosen:
             if not options.only or not options.only.isdisjoint(check.clauses):
@@ -156,14 +155,14 @@ def _no_time_for(check: Check, context: Context) -> str:
     return ""
 
 
-def _round_trip_ms(subject: Subject) -> tuple[float, float]:
-    """The typical and the slowest of a few calls that do next to nothing."""
-    took: list[int] = []
+def _round_trip_ms(subject: Subject) -> float:
+    """The slowest of a few calls that do next to nothing."""
+    slowest = 0
     for _ in range(20):
         began = now_us()
         try:
             subject.call("depth")
         except UnsupportedOp:
-            return 0.0, 0.0
-        took.append(now_us() - began)
-    return median(took) / 1000, max(took) / 1000
+            return 0.0
+        slowest = max(slowest, now_us() - began)
+    return slowest / 1000

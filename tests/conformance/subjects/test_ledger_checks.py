@@ -9,7 +9,7 @@ import pytest
 from counterfoil_conformance.report.events import Finding, NotRun
 from counterfoil_conformance.run import RunOptions
 from counterfoil_conformance.subjects import open_subject
-from counterfoil_conformance.subjects.checks import cost, retention, waiting
+from counterfoil_conformance.subjects.checks import cost, generated, retention, waiting
 from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.registry import CHECKS
 from counterfoil_conformance.subjects.run import run_checks
@@ -59,6 +59,19 @@ def test_a_wait_that_is_a_little_late_once_is_the_machines(times):
 def test_waits_that_are_late_again_or_very_late_are_the_ledgers(seconds, times):
     check = waiting.a_wait_on_a_terminal_job_returns_at_once
     assert accused(check, slowed(seconds, times)) == {"W1"}
+
+
+def test_programs_end_when_their_time_is_over_whatever_a_driver_takes(monkeypatch):
+    batches = []
+
+    def slow_search(subject, profile, seed, *, programs):
+        batches.append(programs)
+        time.sleep(0.02)
+
+    monkeypatch.setattr(generated, "find_failure", slow_search)
+    monkeypatch.setattr(generated, "_QUICK", generated._QUICK._replace(seconds=0.0))
+    assert accused(generated.programs_that_are_generated_from_the_law, JobLedger) == set()
+    assert batches == [40]
 
 
 class BeginsAgain(JobLedger):
