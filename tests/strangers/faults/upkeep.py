@@ -257,6 +257,16 @@ class _(Server):
         self.stopped.set()
 
 
+@fault("x4-drops-pending", "X4 S9", process=True, full=True, timeout_ms=2500)
+class _(Server):
+    """At the stop the line is emptied: what was pending there ends by its budget only."""
+
+    def drain(self):
+        with self.pool.filled:
+            self.pool.line.clear()
+        super().drain()
+
+
 @fault("x4-never-ends", "X4", process=True, full=True, timeout_ms=0)
 class _(Server):
     """What hangs is waited for without end."""

@@ -9,6 +9,7 @@ asked of `/ready` before tolerance is over, and nothing of a server that had no 
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 
 from counterfoil_conformance.wire.answer import Answer, now_us
@@ -128,10 +129,10 @@ class _Drain:
         self.waits: list[asyncio.Task[Reading]] = []
         self.stopped_us = 0
 
-    async def prepare(self, kind: str, count: int) -> list[Job]:
+    async def prepare(self, kinds: Iterable[str]) -> list[Job]:
         """Live jobs, a waiter on each, and two connections that were used before."""
         jobs = []
-        for _ in range(count):
+        for kind in kinds:
             sent = await self.life.submit(kind)
             if sent.job is not None:
                 jobs.append(sent.job)
@@ -166,26 +167,41 @@ async def _finish_in_time(ctx: Context, process: TargetProcess) -> None:
     life = ctx.another_life()
     try:
         drain = _Drain(ctx, life)
-        bound = ctx.session.max_queue or 1
+        kinds = _live_at_the_stop(ctx)
         has_ready = (await life.send("GET", "/ready", prefix=False, may_5xx=True)).status == 200
-        jobs = await drain.prepare("slow", max(1, min(bound - 1, 16)))
+        jobs = await drain.prepare(kinds)
         await process.stop()
         drain.stopped_us = now_us()
         await _is_closing(ctx, drain, jobs, has_ready=has_ready)
-        await _ends_well(ctx, process, drain, jobs, expected=_states_in_grace(ctx, len(jobs)))
+        await _ends_well(ctx, process, drain, jobs, expected=_states_in_grace(ctx, kinds))
     finally:
         await life.aclose()
 
 
-def _states_in_grace(ctx: Context, count: int) -> tuple[str, ...]:
-    """How those jobs may end: `done` if the grace period certainly holds them all."""
+def _live_at_the_stop(ctx: Context) -> list[str]:
+    """A slow job for each worker and, behind them, pending ones; a place is left for a submit."""
+    room = max(1, min((ctx.session.max_queue or 1) - 1, 16))
+    running = min(room, ctx.target.limits.workers or 1)
+    behind = "quick" if ctx.target.has("bodies.quick") else "slow"
+    return ["slow"] * running + [behind] * (room - running)
+
+
+def _states_in_grace(ctx: Context, kinds: list[str]) -> tuple[str, ...]:
+    """How those jobs may end: `done`; `failed` if the grace period may be over before.
+
+    `timeout` only if the budget leaves no time for all of them: who is still pending then was not
+    run although there was a worker, and whoever reached the budget had not outstayed the grace.
+    """
     grace_ms, slow_ms = ctx.target.process.grace_ms, ctx.target.bodies.slow_ms or 0
     budget_ms = ctx.target.limits.timeout_ms or 10**9
-    rounds = -(-count // (ctx.target.limits.workers or 1))
+    rounds = -(-kinds.count("slow") // (ctx.target.limits.workers or 1))
     need_ms = rounds * slow_ms + 500 + ctx.tolerance_s * 1000
+    states = ["done"]
     if grace_ms is None or grace_ms < need_ms:
-        return ("done", "failed", "timeout")
-    return ("done",) if budget_ms > need_ms + 1000 else ("done", "timeout")
+        states.append("failed")
+    if budget_ms <= need_ms:
+        states.append("timeout")
+    return tuple(states)
 
 
 async def _is_closing(ctx: Context, drain: _Drain, jobs: list[Job], *, has_ready: bool) -> None:
@@ -288,7 +304,7 @@ async def _outstay_the_grace(ctx: Context, process: TargetProcess) -> None:
     life = ctx.another_life()
     try:
         drain = _Drain(ctx, life)
-        jobs = await drain.prepare("hanging", 1)
+        jobs = await drain.prepare(["hanging"])
         has_ready = (await life.send("GET", "/ready", prefix=False, may_5xx=True)).status == 200
         await process.stop()
         drain.stopped_us = now_us()
