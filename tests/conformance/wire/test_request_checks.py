@@ -85,6 +85,15 @@ CASES = (
     ("infer_says_when_every_item_failed", "H11", ("h11-failure-is-ok",)),
     ("counters_agree_with_the_ledger", "M1", ("m1-failed-uncounted", "m1-crash-uncounted")),
     ("a_full_queue_is_in_order", "M1", ("m1-refused-counted", "m1-infer-counted")),
+    (
+        "every_kind_of_end_wakes_its_waiters",
+        "W2",
+        ("w2-failure-wakes-nobody", "w2-lost-wake-up-60-ms", "w2-polls-each-400-ms"),
+    ),
+    ("many_waiters_hold_nobody_up", "W9", ("w9-waiters-slow-submits",)),
+    ("a_run_that_outlasts_its_budget", "T3", ("t3-second-worker-lost",)),
+    ("the_result_of_a_live_job_is_a_409", "G2", ("g2-result-blocks",)),
+    ("a_full_queue_is_in_order", "H4", ("h4-blocks",)),
     ("without_jobs_every_route_of_them_is_404", "H6", ("h6-503", "h6-only-submit")),
 )
 PAIRS = [(check, clause, fault) for check, clause, faults in CASES for fault in faults]
