@@ -30,6 +30,10 @@ COME_BACK_US: Final = 1_000_000
 APART_US: Final = 1_500_000
 LONG_US: Final = 600_000
 OFTEN: Final = 3
+PLAIN_US: Final = 900_000
+SETTLED_US: Final = 5_000_000
+PROMPT_US: Final = 50_000
+MANY: Final = 12
 # What was measured shortly before and after a span says how the machine was.
 _AROUND_US: Final = 1_000_000
 
@@ -61,7 +65,7 @@ def worker_faults(session: Session) -> Iterator[tuple[Fault, tuple[Answer, ...]]
     spans = [span for span in idle_spans(session, workers) if _is_long(session, span)]
     times = _apart(spans)
     very = [span for span in times if span.length_us > LONG_US + _us(session)]
-    if len(times) < OFTEN and len(very) < OFTEN - 1:
+    if len(times) < OFTEN and len(very) < OFTEN - 1 and not _is_plain(session, very):
         return
     worst = max(spans, key=lambda span: span.length_us)
     why = (
@@ -84,6 +88,27 @@ def idle_spans(session: Session, workers: int) -> Iterator[IdleSpan]:
         if mine.end_us - mine.start_us > _us(session):
             rest = [span for other, span in busy if other is not job]
             yield from _idle_in(mine, [*rest, *others], workers, job)
+
+
+def _is_plain(session: Session, spans: Iterable[IdleSpan]) -> bool:
+    """Whether one span is so long, and the target so prompt all the while, that it is enough.
+
+    Not at the very first: who has just been started may still be loading what its workers run.
+    """
+    first_us = min((job.call_us for job in session.jobs.values()), default=0)
+    for span in spans:
+        trips = [
+            answer.trip_us
+            for call, answer in session.answers
+            if call.op == "snapshot"
+            and span.start_us <= answer.call_us
+            and answer.return_us <= span.end_us
+        ]
+        long = span.length_us > PLAIN_US + _us(session)
+        settled = span.start_us > first_us + SETTLED_US
+        if long and settled and sum(trip < PROMPT_US for trip in trips) >= MANY:
+            return True
+    return False
 
 
 def _apart(spans: Iterable[IdleSpan]) -> list[IdleSpan]:
@@ -149,8 +174,8 @@ def _blocking(session: Session) -> Iterator[_Span]:
     """Blocking calls; what was cut off by its budget may run on."""
     late_us = (session.target.bodies.late_ms or 0) * 1000
     for answer in session.blocking_calls:
-        run_us = 0 if answer.ok and answer.status < 500 else late_us + COME_BACK_US
-        yield _Span(answer.call_us, answer.return_us + run_us)
+        run_us = 0 if answer.ok and answer.status < 500 else late_us
+        yield _Span(answer.call_us, answer.return_us + run_us + COME_BACK_US)
 
 
 def _lost(session: Session) -> Iterator[_Span]:

@@ -281,7 +281,7 @@ async def _worker_lives(ctx: Context) -> None:
     )
 
 
-@check("E6 E5 G4", needs=("bodies.quick",), places=1)
+@check("E6 E5 G4 Q4", needs=("bodies.quick",), places=1)
 async def many_images_are_many_items(ctx: Context) -> None:
     """A request of many images is refused whole, or answered item by item."""
     quick = quick_body(ctx)
@@ -296,6 +296,14 @@ async def many_images_are_many_items(ctx: Context) -> None:
             ctx.ok("E6")
         return
     await ctx.session.until_terminal(job, ctx.session.patience_s())
+    never_ran = job.state == "timeout" and job.started_us == job.ended_us
+    if never_ran and await _only_this_times_out(ctx, job):
+        ctx.fail(
+            "Q4",
+            f"a job of {count} images is pending until its budget ends, and others run meanwhile",
+            allowed="no job pending while a worker is idle",
+            answers=(answer,),
+        )
     result = await ctx.session.result(job)
     if job.state == "done" and result.answer.status == 200 and isinstance(result.body, dict):
         found = len(result.body.get("results") or [])
