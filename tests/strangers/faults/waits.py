@@ -342,8 +342,8 @@ class _(App):
 
 @fault("w5-no-cap", "W5 W4", full=True, timeout_ms=400_000, hang_ms=390_000)
 class _(_Reading):
-    """A timeout above the cap is taken as it is."""
+    """The cap is a quarter of an hour."""
 
     def other(self, text):
         number = self.number(text)
-        return number if number and number > 300_000 else None
+        return min(number, 900_000) if number and number > 300_000 else None

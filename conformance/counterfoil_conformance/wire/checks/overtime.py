@@ -304,9 +304,10 @@ async def _late_ends_change_nothing(ctx: Context, cast: Cast) -> None:
     before = {job.id: await ctx.session.status(job) for job in timed_out}
     await sleep_until_us(min(due_us.values()) - (ctx.target.bodies.slow_ms or 0) * 500)
     fillers: list[Job] = []
+    stop_us = _last_submit_us(ctx, timed_out, min(due_us.values()))
     while now_us() < max(due_us.values()) + 150_000:
-        sent = await ctx.session.submit("slow")
-        if sent.job is not None:
+        sent = await ctx.session.submit("slow") if now_us() < stop_us else None
+        if sent is not None and sent.job is not None:
             fillers.append(sent.job)
             continue
         for job in timed_out:
@@ -318,6 +319,14 @@ async def _late_ends_change_nothing(ctx: Context, cast: Cast) -> None:
     for job in timed_out:
         await _stays_timed_out(ctx, job, before[job.id], due_us[job.id])
     await _timed_out_jobs_age(ctx, timed_out)
+
+
+def _last_submit_us(ctx: Context, timed_out: list[Job], first_due_us: int) -> int:
+    """Until when to submit: what is retained no longer goes with a submit, and is to be read."""
+    ttl_ms = ctx.target.limits.job_ttl_ms
+    ended_us = min(job.ended_us or now_us() for job in timed_out)
+    gone_us = ended_us + (ttl_ms or 10**7) * 1000 - 60_000
+    return gone_us if gone_us > first_due_us else now_us() + 10**12
 
 
 def _began_us(job: Job) -> int:

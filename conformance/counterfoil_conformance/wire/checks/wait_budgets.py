@@ -111,19 +111,35 @@ async def _runs_out(ctx: Context, job: Job, budget_ms: int, text: str | None = N
                 allowed="`pending` or `running`: a wait that ran out is no failure of the job",
                 answers=(answer,),
             )
+        elif job.live_us > answer.call_us + budget_ms * 1000:
+            # Its end woke the waiter at last: others saw it live when the budget was long over.
+            _sleeps_on(ctx, answer, budget_ms, min(answer.return_us, job.live_us))
         return  # else the job ended first: nothing to be said of the budget
-    slack_us = ctx.session.allowed_us(answer.call_us + budget_ms * 1000, answer.return_us)
     spent_us = answer.trip_us
     clause = "W4" if text is None else "W5"
     if spent_us < budget_ms * 1000 - GRAIN_US:
         why = f"a wait of {budget_ms} ms came back after {spent_us / 1000:.1f} ms, the job live"
         ctx.fail(clause, why, allowed=f"not before {budget_ms} ms", answers=(answer,))
-    elif ctx.session.is_late("W4", spent_us - budget_ms * 1000, slack_us):
-        why = f"a wait of {budget_ms} ms came back after {spent_us // 1000} ms"
-        ctx.fail(clause, why, allowed=f"{budget_ms} ms + {slack_us // 1000} ms", answers=(answer,))
-    else:
+    elif not _sleeps_on(ctx, answer, budget_ms, answer.return_us):
         ctx.ok(clause)
         ctx.ok("W5")
+
+
+def _sleeps_on(ctx: Context, answer: Answer, budget_ms: int, live_us: int) -> bool:
+    """Whether a wait was still silent long after its budget, the job live until `live_us`."""
+    due_us = answer.call_us + budget_ms * 1000
+    allowed_us = ctx.session.allowed_us(due_us, live_us)
+    late_us = live_us - due_us
+    shown = late_us > allowed_us and ctx.session.was_prompt(due_us, live_us)
+    if not ctx.session.is_late("W4", late_us, allowed_us) and not shown:
+        return False
+    why = f"a wait of {budget_ms} ms was not over after {(live_us - answer.call_us) // 1000} ms"
+    # As if the number were of another unit, it is the number that was misread.
+    for clause in ("W4", "W5") if late_us > 7 * budget_ms * 1000 else ("W4",):
+        ctx.fail(
+            clause, why, allowed=f"{budget_ms} ms + {allowed_us // 1000} ms", answers=(answer,)
+        )
+    return True
 
 
 def _refused(answer: Answer) -> bool:
