@@ -115,6 +115,27 @@ def test_waiters_that_sleep_on_while_other_jobs_end_are_right():
     assert accused(waiting.the_ends_of_other_jobs_move_no_budget, JobLedger) == set()
 
 
+class Caps(JobLedger):
+    """Retains no more than fifty, whatever it is configured with."""
+
+    def __init__(self, limits, **words):
+        super().__init__(limits._replace(max_completed=min(limits.max_completed, 50)), **words)
+
+
+class KeepsOneMore(JobLedger):
+    def __init__(self, limits, **words):
+        super().__init__(limits._replace(max_completed=limits.max_completed + 1), **words)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "clauses"), [(Caps, {"R9"}), (KeepsOneMore, {"R4"}), (JobLedger, set())]
+)
+def test_the_default_bound_of_retention_is_kept_whole(ledger, clauses):
+    found = accused(retention.by_count_the_default_bound_is_kept_whole, ledger)
+    assert found >= clauses
+    assert bool(found) == bool(clauses)
+
+
 class In32Bits(JobLedger):
     """Ages are computed from a clock that wraps after 24.8 days."""
 

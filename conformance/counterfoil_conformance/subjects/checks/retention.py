@@ -36,6 +36,22 @@ def by_count_the_most_recent_stay(ctx: Context) -> None:
         books.read_all(*jobs)
 
 
+@check("R4 R9")
+def by_count_the_default_bound_is_kept_whole(ctx: Context) -> None:
+    """As many jobs as `async_max_completed` is by default, and some more: no smaller cap hides."""
+    keep = 100
+    books = ctx.books(Limits(4, NEVER_MS, keep))
+    books.sequential = None  # too many choices of victims to follow each
+    jobs: list[str] = []
+    for more in (keep, 5):
+        for number in range(more):
+            jobs.append(books.admit(f"task {number}"))
+            books.end(jobs[-1], _ENDS[number % 3])
+        books.admit("sweeps")
+        for job in jobs:
+            books.snapshot(job)
+
+
 @check("R4 R9 R5")
 def by_count_holds_for_every_order_of_completion(ctx: Context) -> None:
     """Jobs complete in orders unlike that of their submission."""
