@@ -176,7 +176,7 @@ async def _odd_headers(ctx: Context) -> None:
         ("Latin-1 in the token", "Bearer caf\u00e9"),
         ("an emoji in the token", "Bearer \U0001f600"),
         ("a token of 5000 characters", "Bearer " + "a" * 5000),
-        ("many spaces", "Bearer" + " " * 100 + "x"),
+        ("many spaces", "Bearer" + " " * 100 + "not-it"),
     ):
         answer = await ctx.session.send(
             "GET", "/jobs/cf-odd", token=None, headers={"Authorization": value}, json_route=False

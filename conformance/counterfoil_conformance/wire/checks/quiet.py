@@ -47,7 +47,7 @@ async def few_jobs_are_retained_for_their_time_and_no_longer(ctx: Context) -> No
         return
     await _some_of_every_kind(ctx, kept)
     last_us = max((job.ended_us or 0 for job in ctx.session.jobs.values()), default=now_us())
-    await _nearly_old(ctx, ttl_ms * 1000)
+    await _nearly_old(ctx, ttl_ms * 1000, last_us)
     # Reads in between do not make anything younger.
     await sleep_until_us(last_us + ttl_ms * 700)
     await census(ctx)
@@ -76,10 +76,11 @@ async def _some_of_every_kind(ctx: Context, kept: int | None) -> None:
             await _end(ctx, kind)
 
 
-async def _nearly_old(ctx: Context, ttl_us: int) -> None:
+async def _nearly_old(ctx: Context, ttl_us: int, last_us: int) -> None:
     """A submit when as many slow jobs as may be were submitted long ago, and are not too old.
 
-    Their ends are known from reads that saw them live, so that moment is on the safe side.
+    Their ends are known from reads that saw them live, so that moment is on the safe side. Best is
+    one at which its own job outlives the silence: then that ends with as few as are retained.
     """
     # The judge allows for a server that took the time of an end by tolerance before it showed it.
     spared_us = int(ctx.session.tolerance_ms * 1000) + 70_000 + 2 * ctx.session.trip_us()
@@ -88,7 +89,13 @@ async def _nearly_old(ctx: Context, ttl_us: int) -> None:
     moments = [last for first, last in windows if last > max(first, now_us())]
     if not moments:
         return
-    best = max(moments, key=lambda at: (sum(low < at <= high for low, high in windows), at))
+    due_us, run_us = last_us + ttl_us + 60_000, (ctx.target.bodies.slow_ms or 0) * 950
+
+    def worth(at: int) -> tuple[bool, int, int]:
+        seen = sum(low < at <= high for low, high in windows)
+        return (seen > 1 and at + run_us > due_us, seen, at)
+
+    best = max(moments, key=worth)
     await sleep_until_us(best - 100_000)
     await census(ctx)
     await sleep_until_us(best)
