@@ -56,6 +56,28 @@ async def the_oldest_go_first_and_no_more_than_the_excess(ctx: Context) -> None:
     await census(ctx, extra=400, gone=12)
 
 
+@check(
+    "R4",
+    needs=("bodies.late", "bodies.quick", "limits.timeout_ms", "limits.max_completed"),
+    places=ALL,
+    profile="full",  # a budget has to run out
+    order=64,
+    limit_s=200,
+)
+async def whoever_timed_out_is_counted(ctx: Context) -> None:
+    """Jobs that timed out, then more quick ones than are retained: they push the others out."""
+    timeout_ms, kept = ctx.target.limits.timeout_ms or 0, ctx.target.limits.max_completed or 0
+    if not fits(ctx) or not 0 < timeout_ms <= 120_000:
+        return
+    count = min(2, ctx.session.max_queue or 1, max(1, (ctx.target.limits.workers or 1) - 1))
+    late = [(await ctx.session.submit("late")).job for _ in range(count)]
+    for job in late:
+        if job is not None:
+            await ended(ctx, job, run_ms=timeout_ms)
+    await _end_one_by_one(ctx, max(kept, 0) + 2)
+    await census(ctx)
+
+
 async def _sweep_by_live_jobs(ctx: Context) -> None:
     """Submits whose own jobs certainly live on after they have returned.
 
