@@ -1,8 +1,8 @@
 """The verdict of a run: the oracle's judgement of the whole history, and whether enough happened.
 
 Exit codes: 0 every invariant held; 1 one was violated; 4 nothing was violated, but too little was
-exercised to say so: a role never acted, too few jobs ended, or a job was still live when the time
-to drain was over. Nothing exercised is not a pass.
+exercised to say so: a role never acted, too few jobs ended, none was done, or a job was still live
+when the time to drain was over. Nothing exercised is not a pass.
 """
 
 import json
@@ -130,6 +130,8 @@ def _shortfalls(live: LiveLedger, circumstances: Circumstances) -> list[str]:
         found.append(f"never acted: {', '.join(idle)}")
     if ended < needed:
         found.append(f"only {ended} jobs ended; a verdict needs {needed} (--min-jobs)")
+    elif not live.ended["done"] + live.ended["gone"]:
+        found.append("no job was ever `done`: results were not exercised (is `bodies` right?)")
     if circumstances.left_live:
         found.append(
             f"{circumstances.left_live} jobs had not ended {circumstances.settings.drain_s:g} s "

@@ -30,6 +30,11 @@ __all__ = ["add_arguments", "run"]
 
 _WIDTH: Final = 80
 _SHOWN_CALLS: Final = 12
+_EXIT_MEANING: Final = {
+    0: "nothing that was seen breaks a clause",
+    1: "a clause is broken",
+    4: "inconclusive: not all was read, decided, or there to be judged",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +76,9 @@ def run(args: argparse.Namespace) -> int:
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"{option} {path}: its folder does not exist")
     history = load_history(args.file)
+    if history.bad_lines and not history.calls:
+        bad = history.bad_lines[0]
+        raise UsageError(f"{args.file}: no line of it is a call (line {bad.number}: {bad.why})")
     setting = _setting(args, complete=not history.bad_lines)
     judgement = judge_thoroughly(history.calls, setting)
     shown = _first_of_each(judgement.accusations)
@@ -80,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         print(line)
     for accusation, calls in zip(shown, small, strict=True):
         print("\n".join(("", *_proof(accusation, calls))))
-    print("\n".join(("", *_summary(judgement))))
+    print("\n".join(("", *_summary(judgement), f"exit {code}: {_EXIT_MEANING[code]}")))
     if args.json:
         _write_json(args, history, setting, judgement, code)
     if args.minimal and small:

@@ -97,11 +97,12 @@ async def learn_bound(session: Session) -> Learned:
         return Learned(told)
     if target.has("bodies.failing"):
         # One failed job among the few that `checks.quiet` finds too old.
-        await session.submit("failing")
+        _takes_jobs(session, (await session.submit("failing")).answer)
         await session.settle()
     patience_us = now_us() + int((10 + (target.limits.timeout_ms or 0) / 1000) * 1e6)
     while True:
         sent, certain = await _fill(session, told)
+        _takes_jobs(session, sent[0].answer)
         capacity = sum(one.job is not None for one in sent)
         full = next((one.answer for one in sent if one.refused), None)
         idle = IdleWatch(session)
@@ -115,6 +116,16 @@ async def learn_bound(session: Session) -> Learned:
         session.forget()
         await asyncio.sleep(0.5)
     return _compare(session, told, said, capacity if certain else None, full)
+
+
+def _takes_jobs(session: Session, answer: Answer) -> None:
+    """A first submit that is 404 says that we ask at the wrong place."""
+    if answer.ok and answer.status == 404 and session.target.limits.async_enabled is not False:
+        raise HarnessError(
+            f"POST {session.target.prefix}/jobs on {session.target.base_url} is answered 404: is "
+            f"`prefix` ({session.target.prefix!r}) right? Where jobs are switched off, say "
+            "`limits.async_enabled = false`"
+        )
 
 
 async def _fill(session: Session, told: int | None) -> tuple[list[Submitted], bool]:

@@ -12,7 +12,7 @@ import asyncio
 import json
 from typing import Any
 
-from counterfoil_conformance.wire.answer import NOT_JSON
+from counterfoil_conformance.wire.answer import NOT_JSON, Answer
 from counterfoil_conformance.wire.probing import all_in_places
 from counterfoil_conformance.wire.reading import Reading, at_pointer
 from counterfoil_conformance.wire.registry import Context, check
@@ -291,10 +291,26 @@ async def echoed(ctx: Context, nonce: str) -> Any:
     """What the echo body gives for a nonce, alone; `NOT_JSON` where it cannot be told."""
     body, task_id = ctx.session.compose("echo", nonce=nonce)
     outcome = await done(ctx, body, task_id)
-    if outcome is None or outcome[1].outcome is not Outcome.READY:
+    if outcome is None:
         return NOT_JSON
-    judge_envelope(ctx, *outcome)
-    return at_pointer(outcome[1].body, ctx.target.bodies.echo_pointer or "")
+    job, reading = outcome
+    if reading.outcome is not Outcome.READY:
+        if job.state == "failed":
+            _no_echo(ctx, f"an `echo` job with the nonce {nonce} ended `failed`", job.answer)
+        return NOT_JSON
+    judge_envelope(ctx, job, reading)
+    shown = at_pointer(reading.body, ctx.target.bodies.echo_pointer or "")
+    if shown is NOT_JSON:
+        pointer = ctx.target.bodies.echo_pointer
+        _no_echo(ctx, f"bodies.echo_pointer = {pointer!r} finds nothing there", reading.answer)
+    return shown
+
+
+def _no_echo(ctx: Context, why: str, answer: Answer) -> None:
+    """Say that half of G4 goes unseen: items in order alone would pass for all of it."""
+    said = f"whether jobs get each other's data cannot be seen: {why}"
+    allowed = "an `echo` job that ends `done`, and a pointer into its result (target file)"
+    ctx.warn("G4", said, allowed=allowed, answers=(answer,))
 
 
 @check("G4 Q2", needs=("bodies.echo", "bodies.echo_pointer"), places=3, order=52)
