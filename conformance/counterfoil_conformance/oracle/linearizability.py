@@ -29,7 +29,7 @@ from counterfoil_conformance.oracle.successors import Asked, blame, may_sweep, s
 from counterfoil_spec import ledger as law
 from counterfoil_spec.ledger import Job, Ledger, Limits, State, empty_ledger
 
-__all__ = ["DEFAULT_CAP", "Explanation", "Found", "explain"]
+__all__ = ["DEFAULT_CAP", "Explanation", "Found", "explain", "may_age"]
 
 # States to visit before giving up: some seconds.
 DEFAULT_CAP: Final = 200_000
@@ -118,7 +118,7 @@ class _Search:
         self.cap = cap
         self.seen: set[_State] = set()
         driven = any(call.op == "advance" for call in calls)
-        self.ages = not driven and _may_age(calls, setting)
+        self.ages = not driven and may_age(calls, setting)
         self.wire_ages = self.ages and setting.wire
         assert setting.max_queue is not None and setting.max_completed is not None
         ttl = int(setting.job_ttl_ms or 0) if driven else _NEVER_MS
@@ -301,7 +301,7 @@ def _outcomes(points: Iterable[Point]) -> dict[int, tuple[State, str | None]]:
     return found
 
 
-def _may_age(calls: Sequence[Call], setting: Setting) -> bool:
+def may_age(calls: Sequence[Call], setting: Setting) -> bool:
     """Whether the history lasts long enough for a terminal job to be past its TTL."""
     young = setting.surely_young_us
     if young is None or len({call.clock_id for call in calls}) > 1:
