@@ -58,6 +58,15 @@ def test_every_key_that_the_page_names_is_a_key():
         assert tomllib.loads(example).keys() <= keys
 
 
+def test_the_table_of_limits_names_keys():
+    table = PAGE.split("| key of `serve` |")[1].split("\n\n")[0]
+    rows = [
+        re.findall(r"`(\w+)`", cell) for cell in re.findall(r"\| ([^|]+) \|$", table, re.MULTILINE)
+    ]
+    named = [name for row in rows for name in row]
+    assert len(named) == 8 and set(named) <= {key.name for key in KEYS}
+
+
 def test_the_proxy_outlasts_the_longest_wait():
     proxy = (ROOT / "deploy" / "nginx.conf").read_text()
     (seconds,) = re.findall(r"proxy_read_timeout (\d+)s", proxy)
