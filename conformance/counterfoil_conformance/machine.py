@@ -16,6 +16,7 @@ wait on a terminal one a budget so long that a ledger which sleeps through it is
 
 import inspect
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class _Machine(RuleBasedStateMachine):
 
     subject: Subject
     failures: list[Failure]
+    asleep = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,8 +152,11 @@ class _Machine(RuleBasedStateMachine):
     def _wait(self, job: str) -> Json:
         assert self.books is not None
         state = self.books.snapshot(job).get("state", "")
-        budget_ms = 1 if state in ("pending", "running") else 2_000
+        quick = self.asleep or state in ("pending", "running")
+        budget_ms, began = 1 if quick else 2_000, time.monotonic()
         reply = self.books.wait(job, budget_ms, _PATIENCE_S)
+        # Other checks tell that a ledger sleeps through an end; once is enough here.
+        type(self).asleep |= time.monotonic() - began > 1.5
         if reply is None:
             self.subject.restart()
             raise Violation("W1" if budget_ms > 1 else "W4", "the wait was never answered")

@@ -296,6 +296,8 @@ def _is_shape(reply: Json, shape: Mapping[str, Any]) -> bool:
         if key not in reply:
             return False
         value = reply[key]
+        if kind is int and isinstance(value, float) and value.is_integer():
+            value = reply[key] = int(value)  # JSON has one kind of number: 2.0 is 2
         fits = value in kind if isinstance(kind, tuple) else isinstance(value, kind)
         if not fits or (kind is int and isinstance(value, bool)):
             return False

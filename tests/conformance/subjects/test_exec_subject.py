@@ -11,6 +11,7 @@ import pytest
 from counterfoil_conformance.errors import HarnessError, UsageError
 from counterfoil_conformance.subjects import UnsupportedOp, open_subject
 from counterfoil_conformance.subjects.base import Unanswered
+from counterfoil_conformance.subjects.books import check_shape
 from counterfoil_spec.ledger import Limits
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -163,3 +164,9 @@ def test_what_is_no_subject_is_refused_as_usage(text):
 def test_a_command_that_does_not_exist_is_the_harness_error():
     with pytest.raises(HarnessError, match="cannot start"):
         open_subject("exec:/no/such/driver")
+
+
+def test_a_depth_that_is_told_as_a_float_is_the_same_number():
+    assert check_shape("driver", "depth", {"depth": 2.0}) == {"depth": 2}
+    with pytest.raises(HarnessError):
+        check_shape("driver", "depth", {"depth": 2.5})

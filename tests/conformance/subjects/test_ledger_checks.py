@@ -9,7 +9,7 @@ import pytest
 from counterfoil_conformance.report.events import Finding, NotRun
 from counterfoil_conformance.run import RunOptions
 from counterfoil_conformance.subjects import open_subject
-from counterfoil_conformance.subjects.checks import cost, generated, retention, waiting
+from counterfoil_conformance.subjects.checks import cost, generated, retention, vectors, waiting
 from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.registry import CHECKS
 from counterfoil_conformance.subjects.run import run_checks
@@ -72,6 +72,25 @@ def test_programs_end_when_their_time_is_over_whatever_a_driver_takes(monkeypatc
     monkeypatch.setattr(generated, "_QUICK", generated._QUICK._replace(seconds=0.0))
     assert accused(generated.programs_that_are_generated_from_the_law, JobLedger) == set()
     assert batches == [40]
+
+
+class SleepsThroughEnds(JobLedger):
+    def wait(self, job_id, budget_ms):
+        time.sleep(budget_ms / 1000)
+        return self.snapshot(job_id)
+
+
+@pytest.mark.parametrize(
+    ("check", "clauses"),
+    [
+        (vectors.vectors_cover_the_law, {"W1"}),
+        (generated.programs_that_are_generated_from_the_law, set()),
+    ],
+)
+def test_a_ledger_that_sleeps_through_ends_costs_no_minutes(check, clauses):
+    began = time.monotonic()
+    assert accused(check, SleepsThroughEnds) == clauses
+    assert time.monotonic() - began < 45
 
 
 class BeginsAgain(JobLedger):
