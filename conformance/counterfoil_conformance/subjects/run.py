@@ -2,8 +2,9 @@
 
 `SCOPE` are the clauses that calling a ledger can show, and C1 and C2, which a sanitizer inside the
 driver can show. A check that the driver's capabilities do not allow makes its clauses UNTESTABLE,
-unless another check exercises them; no clause is spared for that reason, so a driver that can do
-little ends inconclusive (exit 4).
+unless another check exercises them. `CORE` are the core clauses of the contract (MUSTs of S, A, R,
+W and G that are seen at the wire) as far as a ledger shows them: a driver that leaves one of them
+open ends inconclusive (exit 4).
 """
 
 import time
@@ -21,7 +22,7 @@ from counterfoil_conformance.subjects.checks.races import LATENESS
 from counterfoil_conformance.subjects.checks.vectors import load_vectors, vectors_cover_the_law
 from counterfoil_conformance.subjects.python import PythonSubject
 from counterfoil_conformance.subjects.registry import CHECKS, Check, Context, Stop
-from counterfoil_spec.clauses import CLAUSES, Level
+from counterfoil_spec.clauses import CLAUSES
 
 __all__ = ["CORE", "SCOPE", "VectorsAlone", "run", "run_check", "run_checks", "run_subject"]
 
@@ -36,7 +37,7 @@ SCOPE: Final[tuple[str, ...]] = (
     *_SANITIZED,
 )
 CORE: Final[frozenset[str]] = frozenset(
-    clause.id for clause in CLAUSES.values() if clause.at_ledger and clause.level is Level.MUST
+    clause.id for clause in CLAUSES.values() if clause.at_ledger and clause.core
 )
 
 
