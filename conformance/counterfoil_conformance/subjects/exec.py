@@ -92,7 +92,8 @@ class _Process:
             threading.Thread(target=self._read_stdout, name="driver-stdout", daemon=True),
             threading.Thread(target=self._read_stderr, name="driver-stderr", daemon=True),
         ]
-        for reader in self._readers:
+        # The end of stdout waits for the end of stderr, so this must have begun.
+        for reader in reversed(self._readers):
             reader.start()
 
     def hello(self, timeout_s: float) -> Hello:

@@ -49,11 +49,18 @@ def test_a_target_that_is_not_there_is_one_line_within_five_seconds_of_trying():
         judged("http://127.0.0.1:1")
 
 
+def test_a_first_submit_that_is_404_asks_for_the_prefix():
+    head = b"HTTP/1.1 404 Not Found\r\nContent-Type: application/json"
+    told = pytest.raises(HarnessError, match=r"POST /v2/jobs .* is answered 404: is `prefix`")
+    with hostile.target_that(hostile.says(head, b'{"error":"no"}')) as url, told:
+        judged(url, prefix="/v2")
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [
         (b"200 OK", b"<html>It works!</html>"),
-        (b"404 Not Found", b'{"error":"no"}'),
+        (b"500 Internal Server Error", b'{"error":"no"}'),
     ],
 )
 def test_one_answer_to_everything_gives_findings_and_no_fault_of_the_harness(status, body):
