@@ -53,7 +53,7 @@ def deep_500(body, max_images):
     return _read_task(body, max_images)
 
 
-@wire_fault("first-fault-only", "E2", of=intake.read_task)
+@wire_fault("first-fault-only", "E2", should=True, of=intake.read_task)
 def first_fault(body, max_images):
     """Only the first fault of a body is told."""
     read = _read_task(body, max_images)
@@ -168,7 +168,7 @@ def any_media(request):
     return True
 
 
-@wire_fault("charset-is-415", "E3", of=bodies.is_json)
+@wire_fault("charset-is-415", "E3", should=True, of=bodies.is_json)
 def no_parameters(request):
     """A media type with parameters is a 415."""
     return request.headers.getone("content-type", "application/json") == "application/json"

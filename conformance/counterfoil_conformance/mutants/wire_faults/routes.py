@@ -226,7 +226,7 @@ class _Timeout200(JobRoutes):
         return await super().result(request, job_id)
 
 
-@wire_fault("infer-failure-is-ok", "H11 G5")
+@wire_fault("infer-failure-is-ok", "H11 G5", should=True)
 class _InferOk(JobRoutes):
     """A blocking call all of whose items failed has status 0."""
 

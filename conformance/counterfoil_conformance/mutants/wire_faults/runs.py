@@ -273,7 +273,7 @@ class _CallRefused(JobRunner):
         return await super().call(task)
 
 
-@wire_fault("call-has-no-budget", "H11 T6 E5")
+@wire_fault("call-has-no-budget", "H11 T6 E5", should=True)
 class _CallUnbounded(JobRunner):
     """A blocking call has no budget."""
 
