@@ -46,8 +46,8 @@ class Accusation:
     beyond_us: float | None = None
 
     def text(self) -> str:
-        """The whole argument, a fact per line."""
-        return "\n".join((*(f"let {line}" for line in self.let), f"then {self.why}"))
+        """The whole argument: what is wrong, then a line for each fact that it follows from."""
+        return "\n".join((self.why, *(f"for {line}" for line in self.let)))
 
     def as_json(self) -> dict[str, Any]:
         """For machines: the calls are lines of the history format."""
