@@ -42,7 +42,7 @@ STYLES: Final = {
 EXIT_MEANING: Final = {
     0: "conforms",
     1: "does not conform",
-    3: "the harness failed",
+    3: "no verdict: the subject could not be reached or driven, or the kit failed",
     4: "inconclusive: a core clause was not decided",
 }
 
