@@ -163,7 +163,7 @@ def _front_end(
         return "our own server", wire, lambda publish: wire.run_own_server(options, publish)
     load_target = importlib.import_module("counterfoil_conformance.wire.target").load_target
     target = load_target(args.target, subject)
-    return target.base_url, wire, lambda publish: wire.run(target, options, publish)
+    return target.subject, wire, lambda publish: wire.run(target, options, publish)
 
 
 def _reporters(

@@ -78,7 +78,7 @@ class Reporting:
     def repro(self, clause: str) -> str:
         """The command that runs the checks of one clause again."""
         words = ["counterfoil conform"]
-        words.append(self.target.base_url or "URL")
+        words.append(self.target.subject or "URL")
         if self.target.file:
             words.append(f"--target {self.target.file}")
         if self.options.profile != "quick":

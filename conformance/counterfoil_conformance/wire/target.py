@@ -126,7 +126,11 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server to judge, as its target file describes it."""
+    """A server to judge, as its target file describes it.
+
+    `file` and `subject` are not in it: where it was read from, and the URL that was asked for (its
+    path is part of `prefix` here).
+    """
 
     base_url: str = ""
     prefix: str = ""
@@ -140,6 +144,7 @@ class Target:
     tolerance: Tolerance = Tolerance()
     adapter: Adapter = Adapter()
     file: str = ""
+    subject: str = ""
 
     @property
     def host(self) -> str:
@@ -203,7 +208,7 @@ def parse_target(data: Mapping[str, Any], source: str = "") -> Target:
 
 
 def _names(kind: type) -> list[str]:
-    return [f.name for f in fields(kind) if f.name != "file"]
+    return [f.name for f in fields(kind) if f.name not in ("file", "subject")]
 
 
 def _refuse(where: str, key: str, value: object, allowed: str) -> UsageError:
@@ -279,7 +284,8 @@ def _with_clean_urls(target: Target, where: str) -> Target:
         raise UsageError(f"{where}base_url, prefix and token: allowed: printable ASCII, no spaces")
     prefix = parts.path.rstrip("/") + target.prefix.rstrip("/")
     base = f"{parts.scheme}://{parts.netloc}" if target.base_url else ""
-    return replace(target, prefix=prefix, base_url=base)
+    subject = base + parts.path.rstrip("/")
+    return replace(target, prefix=prefix, base_url=base, subject=subject)
 
 
 def _check_numbers(target: Target, where: str) -> None:

@@ -179,3 +179,10 @@ def test_an_empty_list_of_public_routes_is_a_configuration_and_no_lack():
     ctx = Context(session, RunOptions(), events.append)
     asyncio.run(all_checks()["public_routes_are_public"].run(ctx))
     assert [(event.clause, event.applies) for event in events] == [("H14", False)]
+
+
+def test_a_path_in_the_url_is_part_of_the_prefix_and_of_what_is_shown():
+    target = parse_target({"base_url": "http://127.0.0.1:8000/v1/", "prefix": "/models/m"})
+    assert target.prefix == "/v1/models/m"
+    assert target.base_url == "http://127.0.0.1:8000"
+    assert target.subject == "http://127.0.0.1:8000/v1"
