@@ -56,8 +56,7 @@ def command(config: Config) -> list[str]:
 
 @contextlib.contextmanager
 def running(config: Config) -> Iterator[Running]:
-    """Start it (on a free port unless `config.port` names one); stop it, by its pid, at the end."""
-    config = replace(config, port=config.port or free_port())
+    """Start it (on a port of the system's choice unless `config.port` names one) and stop it."""
     env = {**os.environ, "PYTHONPATH": str(_TESTS)}
     words = [sys.executable, "-m", "strangers", *arguments_of(config)]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
@@ -65,7 +64,7 @@ def running(config: Config) -> Iterator[Running]:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line.startswith("listening"), f"the stranger did not start: {line!r}"
-            yield Running(config, process)
+            yield Running(replace(config, port=int(line.split()[-1])), process)
         finally:
             process.kill()
 

@@ -11,7 +11,6 @@ The trap is a fault that never shows: the catalogue is worth no more than the ru
 
 import argparse
 import json
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -21,7 +20,7 @@ from typing import Any, Final
 
 from counterfoil_conformance.report.verdicts import Docket, Verdict, exit_code
 from counterfoil_conformance.run import RunOptions
-from counterfoil_conformance.wire.own_server import MAIN, Setup, own_target
+from counterfoil_conformance.wire.own_server import MAIN, Setup, own_target, reserved_port
 from counterfoil_conformance.wire.run import CORE, SCOPE, run
 
 __all__ = ["NAMED", "WIRE_FAULTS", "Outcome", "WireFault", "also", "examine", "wire_fault"]
@@ -121,7 +120,8 @@ def examine(fault: WireFault, options: RunOptions) -> Outcome:
     serve = (sys.executable, "-m", f"{__package__}.wire_serve", fault.name)
     docket = Docket(SCOPE)
     began = time.monotonic()
-    run(own_target(_free_port(), fault.setup, serve), options, docket)
+    with reserved_port() as port:
+        run(own_target(port, fault.setup, serve), options, docket)
     verdicts = docket.verdicts()
 
     def whys(verdict: Verdict) -> dict[str, str]:
@@ -136,11 +136,6 @@ def load_faults() -> None:
     """Fill the catalogue: importing a family registers its faults."""
     for family in _FAMILIES:
         import_module(f"{__package__}.wire_faults.{family}")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def main(words: Iterable[str] | None = None) -> int:

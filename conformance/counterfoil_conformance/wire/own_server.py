@@ -28,7 +28,7 @@ from counterfoil_conformance.wire.reading import at_pointer
 from counterfoil_conformance.wire.session import CURRENT_CHECK, Session
 from counterfoil_conformance.wire.target import Target, parse_target
 
-__all__ = ["IN_FULL", "MAIN", "OTHERS", "SERVE", "Setup", "own_target", "run"]
+__all__ = ["IN_FULL", "MAIN", "OTHERS", "SERVE", "Setup", "own_target", "reserved_port", "run"]
 
 _TOKEN: Final = "counterfoil-checks-itself"
 _PREFIX: Final = "/v1/models/probe"
@@ -77,14 +77,17 @@ def run(
         HarnessError: it could not be started, or does not know its digits.
     """
     if not options.only or options.only & set(_CLAUSES):
-        asyncio.run(_pictures(options, publish))
+        with reserved_port() as port:
+            asyncio.run(_pictures(port, options, publish))
     elsewhere = frozenset(clause for setup in OTHERS for clause in setup.clauses.split())
     if not options.only or options.only - elsewhere:
-        judge(own_target(_free_port(), MAIN), options, publish)
+        with reserved_port() as port:
+            judge(own_target(port, MAIN), options, publish)
     for setup in (*OTHERS, *(IN_FULL if options.profile == "full" else ())):
         clauses = frozenset(setup.clauses.split())
         if not options.only or options.only & clauses:
-            judge(own_target(_free_port(), setup), replace(options, only=clauses), publish)
+            with reserved_port() as port:
+                judge(own_target(port, setup), replace(options, only=clauses), publish)
 
 
 def own_target(port: int, setup: Setup = MAIN, serve: Sequence[str] = SERVE) -> Target:
@@ -156,9 +159,18 @@ def _command(port: int, setup: Setup | None, serve: Sequence[str] = SERVE) -> st
     return shlex.join(words)
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port for a server on 127.0.0.1 that the system gives to nobody else meanwhile.
+
+    A port that was merely free may be another's before the server is up: of another run beside, or
+    of one of its many connections. So it stays bound here, without listening, which does not hinder
+    a server that sets SO_REUSEADDR (every one does, to be restarted at once).
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
 
 
 @contextmanager
@@ -171,9 +183,8 @@ def _as_check(publish: Publish) -> Iterator[None]:
     publish(CheckEnded(_PICTURES_CHECK, _CLAUSES, (now_us() - started_us) / 1e6))
 
 
-async def _pictures(options: RunOptions, publish: Publish) -> None:
+async def _pictures(port: int, options: RunOptions, publish: Publish) -> None:
     """Ten real pictures in, ten names out."""
-    port = _free_port()
     target = parse_target(
         {
             "base_url": f"http://127.0.0.1:{port}",

@@ -99,6 +99,11 @@ class TargetProcess:
                     f"{self.target.base_url} within {READY_WITHIN_S:g} s"
                 )
             await asyncio.sleep(0.05)
+        if self._running is not None and self._running.poll():
+            raise HarnessError(
+                f"process.start = {self._commands.start!r} ended ({self.last_words()}), and "
+                f"something else answers on {self.target.base_url}"
+            )
 
     async def listening(self) -> bool:
         """Whether something accepts connections where the target should be."""

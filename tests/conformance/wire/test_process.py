@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from counterfoil_conformance.errors import HarnessError
+from counterfoil_conformance.wire.own_server import reserved_port
 from counterfoil_conformance.wire.process import TargetProcess
 from counterfoil_conformance.wire.target import Process, Target
 
@@ -29,6 +30,16 @@ def free_port():
 
 def listener(port, code=0):
     return f'{sys.executable} -c "{LISTEN}" {port} {code}'
+
+
+def test_a_reserved_port_is_a_servers_and_nobody_elses():
+    with reserved_port() as port:
+        with socket.create_server(("127.0.0.1", port)), pytest.raises(OSError, match="in use"):
+            socket.create_server(("127.0.0.1", port))
+        with socket.create_server(("127.0.0.1", port)):
+            pass  # and again, after a restart
+        others = {free_port() for _ in range(2000)}
+    assert port not in others
 
 
 def test_a_stop_is_a_sigterm_and_the_exit_code_is_known():
