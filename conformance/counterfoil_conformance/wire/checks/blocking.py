@@ -13,11 +13,15 @@ from counterfoil_conformance.wire.checks.odd_content import judge_infer_failure
 from counterfoil_conformance.wire.laws import retry_after_fault
 from counterfoil_conformance.wire.probing import has_infer
 from counterfoil_conformance.wire.reading import unwrapped
-from counterfoil_conformance.wire.registry import CLOSED, DISABLED, Context, check
+from counterfoil_conformance.wire.registry import ALL, CLOSED, DISABLED, Context, check
+from counterfoil_conformance.wire.session import Job
+from counterfoil_conformance.wire.steps import ended, submitted
 
 __all__ = ["infer_has_the_budget_of_a_job"]
 
 GRAIN_MS: Final = 20
+# Once a worker may be late to its work by the machine's doing.
+_TRIES: Final = 3
 
 
 @check("H11 H13 E5", needs=("bodies.quick",), even=(DISABLED,))
@@ -194,3 +198,51 @@ async def blocking_calls_get_their_own_answers(ctx: Context) -> None:
             said = f"/infer with the req_id {task_id!r} is answered for {found!r:.80}"
             fine = found == task_id
             ctx.expect(fine, "G4", said, allowed="its own answer", answers=(answer,))
+
+
+@check(
+    "Q4 H11",
+    needs=("bodies.slow", "bodies.quick"),
+    places=ALL,
+    profile="full",
+    order=70,
+    limit_s=90,
+)
+async def a_job_starts_beside_a_blocking_call(ctx: Context) -> None:
+    """Q4: a call holds one worker, and two jobs in turn are started by another at once."""
+    if (ctx.target.limits.workers or 1) < 2 or not await has_infer(ctx):
+        return
+    late: list[tuple[int, Job]] = []
+    for _ in range(_TRIES):
+        body, _ = ctx.session.compose("slow")
+        call = asyncio.create_task(ctx.session.infer(body))
+        await asyncio.sleep(0.05 + ctx.session.trip_us() / 1e6)
+        # The second one, for a worker that had been waiting is not one that comes back to wait.
+        jobs = [job for _ in "ab" if (job := await _one_quick(ctx)) is not None]
+        answer = await call
+        if len(jobs) < 2 or not answer.ok:
+            continue
+        # Pending all through: from its 202 to the last read that saw it so, beside the call.
+        spans = [(min(job.pending_us, answer.return_us) - job.return_us, job) for job in jobs]
+        pending_us, job = max(spans, key=lambda pair: pair[0])
+        if pending_us <= ctx.session.slack_us(job.return_us) + 100_000:
+            ctx.ok("Q4")
+            return
+        late.append((pending_us, job))
+    if len(late) == _TRIES:
+        shortest_us, job = min(late, key=lambda pair: pair[0])
+        ctx.fail(
+            "Q4",
+            f"{_TRIES} times a quick job was pending for {shortest_us // 1000} ms or more beside "
+            f"one blocking call, with {ctx.target.limits.workers} workers",
+            allowed="started at once by a worker that is idle",
+            answers=(job.answer,),
+        )
+
+
+async def _one_quick(ctx: Context) -> Job | None:
+    """A quick job, seen to its end."""
+    job = await submitted(ctx, "quick")
+    if job is not None:
+        await ended(ctx, job, period_s=0.005)
+    return job
