@@ -77,7 +77,7 @@ def test_a_target_file_says_how_a_variation_is_configured(name):
 def test_a_job_is_admitted_run_and_read_back_in_every_dress(name):
     with running(VARIATIONS[name]) as stranger:
         client = Client(stranger)
-        job = client.job("sleep 100", "fail so", req_id="mine", params={"nonce": "n"})
+        job = client.job("sleep 800", "fail so", req_id="mine", params={"nonce": "n"})
         assert client.get(job["result_url"])[0] == 409
         assert client.wait(job, "?timeout=10")["state"] in ("pending", "running")
         assert client.wait(job)["state"] == "done"

@@ -103,7 +103,7 @@ class _(_ForOneField):
 
 @fault("a7-options-take-a-place", "A7 A11 A3 A5 A2")
 class _(_BadField):
-    """`options` that are no object take a place for 60 ms."""
+    """`options` that are no object take a place for 300 ms."""
 
     pointer = "/options"
 
@@ -111,8 +111,6 @@ class _(_BadField):
 @also("a7-options-take-a-place")
 class _(_ForOneField):
     """...then it is given back."""
-
-    for_ms = 60.0
 
 
 @fault("a7-401-takes-a-place-for-a-while", "A7 A11 A3 A5 A2 K1", token="s3cret")
