@@ -28,10 +28,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from strangers.config import Config, arguments_of  # noqa: E402
 from strangers.faults import FAULTS  # noqa: E402
-from strangers.launch import free_port, running, write_target  # noqa: E402
+from strangers.launch import running, write_target  # noqa: E402
 from strangers.variations import VARIATIONS, WARNED  # noqa: E402
 
 from counterfoil_conformance.mutants.wire import WIRE_FAULTS, load_faults  # noqa: E402
+from counterfoil_conformance.wire.own_server import reserved_port  # noqa: E402
 
 KEPT: Final = ROOT / ".fault-matrix.jsonl"
 PAGE: Final = ROOT / "docs" / "fault-matrix.md"
@@ -88,9 +89,10 @@ def stranger(config: Config, *, with_process: bool = False) -> Start:
     def start(folder: Path) -> Any:
         if with_process:
             # The kit starts and stops it by itself.
-            placed = replace(config, port=free_port())
-            file = write_target(placed, folder / "target.toml", with_process=True)
-            yield f"http://{placed.host}:{placed.port}", file
+            with reserved_port() as port:
+                placed = replace(config, port=port)
+                file = write_target(placed, folder / "target.toml", with_process=True)
+                yield f"http://{placed.host}:{placed.port}", file
             return
         with running(config) as started:
             yield started.url, write_target(started.config, folder / "target.toml")

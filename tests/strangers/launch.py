@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,11 +40,6 @@ def image(words: str) -> str:
 def body(*words: str, **fields: Any) -> str:
     """A request body of one image for each of `words`, and other fields."""
     return json.dumps({"images": [image(each) for each in words], **fields})
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def command(config: Config) -> list[str]:

@@ -17,7 +17,6 @@ __all__ = ["BadBody", "bad_bodies", "image_bodies", "lenient_bodies", "req_id_bo
 
 NOT_JSON_STATUSES: Final = (400,)
 BODY_STATUSES: Final = (422, 400)
-ANY_REFUSAL: Final = (400, 413, 415, 422)
 
 
 class BadBody(NamedTuple):

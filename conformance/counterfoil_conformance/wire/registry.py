@@ -174,10 +174,6 @@ class Context:
         why = f"needs `{lack}` in the target file" if " " not in lack else lack
         self._publish(Untestable(clause, why))
 
-    def inapplicable(self, clause: str, why: str) -> None:
-        """The clause speaks of a configuration that the target does not have."""
-        self._publish(NotRun(clause, why, applies=False))
-
     def undecided(self, clause: str, why: str) -> None:
         """What happened allows no conclusion."""
         self._publish(Undecided(clause, why))

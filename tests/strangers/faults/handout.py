@@ -207,16 +207,22 @@ class _(Pool):
             self.line.append(job)
 
 
-@fault("q4-looks-once-a-second", "Q4 W9 H11 T3 T5")
-class _(Pool):
-    """Workers look for work once a second."""
+class PollingPool(Pool):
+    """Workers look for work again and again instead of being called."""
+
+    period_s = 1.0
 
     def take(self):
         while True:
             with self.filled:
                 if self.line:
                     return self.pick()
-            time.sleep(1.0)
+            time.sleep(self.period_s)
+
+
+@fault("q4-looks-once-a-second", "Q4 W9 H11 T3 T5")
+class _(PollingPool):
+    """Workers look for work once a second."""
 
 
 @fault("q4-large-forgotten", "Q4 S9 T6 T1", full=True)

@@ -6,32 +6,21 @@ import time
 from strangers.app import App
 from strangers.book import LIVE, Book, now_ms
 from strangers.faults import fault
+from strangers.faults.handout import PollingPool
+from strangers.faults.waiting import LostWakeUp, Polling
 from strangers.fronts import ThreadedFront
 from strangers.workers import Pool
 
 
-class _Polling(ThreadedFront):
-    """Waiters look again and again instead of being woken."""
+@fault("w2-polls-each-400-ms", "W2 W6 H7 W7")
+class _(Polling):
+    """Waiters look every 400 ms."""
 
     period_s = 0.4
 
-    def sleep(self, done, seconds):
-        until = None if seconds is None else time.monotonic() + seconds
-        while not done.is_set():
-            left = self.period_s if until is None else until - time.monotonic()
-            if left <= 0:
-                return False
-            time.sleep(min(self.period_s, left))
-        return True
-
-
-@fault("w2-polls-each-400-ms", "W2 W6 H7 W7")
-class _(_Polling):
-    """Waiters look every 400 ms."""
-
 
 @fault("w2-polls-each-350-ms", "W2 W6 H7 W7", full=True)
-class _(_Polling):
+class _(Polling):
     """Waiters look every 350 ms."""
 
     period_s = 0.35
@@ -56,29 +45,15 @@ class _(Book):
         threading.Timer(delay_s, tick).start()
 
 
-class _LostWakeUp(Book):
-    """Looks at the state, then begins to watch."""
-
-    window_s = 0.0
-
-    def watch(self, job, watcher):
-        if job.state not in LIVE or not job.counted:
-            super().watch(job, watcher)
-            return
-        time.sleep(self.window_s)
-        with self.lock:
-            job.watchers.append(watcher)
-
-
 @fault("w2-lost-wake-up-5-ms", "W2 W6 H7 W7")
-class _(_LostWakeUp):
+class _(LostWakeUp):
     """D4: looks at the state, and 5 ms later begins to watch."""
 
     window_s = 0.005
 
 
 @fault("w2-lost-wake-up-60-ms", "W2 W6 H7 W7")
-class _(_LostWakeUp):
+class _(LostWakeUp):
     """D4: looks at the state, and 60 ms later begins to watch."""
 
     window_s = 0.06
@@ -142,15 +117,10 @@ class _(Pool):
 
 
 @fault("q4-looks-each-400-ms", "Q4 W9 H11 T3 T5")
-class _(Pool):
+class _(PollingPool):
     """Workers look for work every 400 ms."""
 
-    def take(self):
-        while True:
-            with self.filled:
-                if self.line:
-                    return self.pick()
-            time.sleep(0.4)
+    period_s = 0.4
 
 
 @fault("q4-failures-cost-a-worker", "Q4 T5 T3 A11")

@@ -80,7 +80,7 @@ class _(_Sleepers):
     wakes = ("failed", "timeout")
 
 
-class _Polling(ThreadedFront):
+class Polling(ThreadedFront):
     """Waiters look again and again instead of being woken."""
 
     period_s = 1.0
@@ -96,18 +96,18 @@ class _Polling(ThreadedFront):
 
 
 @fault("w2-polls-each-second", "W2 W6 H7 W7")
-class _(_Polling):
+class _(Polling):
     """Waiters look once a second."""
 
 
 @fault("w2-polls-each-600-ms", "W2 W6 H7 W7")
-class _(_Polling):
+class _(Polling):
     """Waiters look every 600 ms."""
 
     period_s = 0.6
 
 
-class _LostWakeUp(Book):
+class LostWakeUp(Book):
     """Looks at the state, then begins to watch."""
 
     window_s = 0.0
@@ -122,14 +122,14 @@ class _LostWakeUp(Book):
 
 
 @fault("w2-lost-wake-up", "W2 W6 H7 W7")
-class _(_LostWakeUp):
+class _(LostWakeUp):
     """D4: looks at the state, and 10 ms later begins to watch."""
 
     window_s = 0.01
 
 
 @fault("w2-lost-wake-up-tight", "W2 W6 H7 W7", full=True)
-class _(_LostWakeUp):
+class _(LostWakeUp):
     """D4: looks at the state, and 1 ms later begins to watch."""
 
     window_s = 0.001
